@@ -1,0 +1,1 @@
+//! Runs one agent: the runner port and the ReAct loop.

@@ -1,0 +1,1 @@
+//! The API as a typed Rust client.

@@ -1,0 +1,1 @@
+//! Accepts commands, dispatches to workers, recovers.

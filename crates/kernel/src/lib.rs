@@ -1,0 +1,1 @@
+//! Tasks, runs, attempts, sessions, inputs, blockers: ids, states and transitions. Pure.

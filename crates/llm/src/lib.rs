@@ -1,0 +1,1 @@
+//! Model gateways, one file per vendor: streaming, usage.

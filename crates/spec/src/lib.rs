@@ -1,0 +1,1 @@
+//! What people declare: every resource kind, manifests, defaults, validation. Pure.

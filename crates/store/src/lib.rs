@@ -1,0 +1,1 @@
+//! The one durable place: port, SQLite, conformance suite.

@@ -1,0 +1,1 @@
+//! The tool contract and every way to call a tool.

@@ -1,0 +1,1 @@
+//! Claims runs, keeps leases, drives agents.
