@@ -1,1 +1,35 @@
-//! Tasks, runs, attempts, sessions, inputs, blockers: ids, states and transitions. Pure.
+//! Tasks, runs, attempts, sessions, inputs, blockers: ids, states and transitions.
+//!
+//! Pure: nothing here does I/O, reads a clock or draws a random number. A command takes what was read and
+//! returns a [`Bundle`]: the rows to write, the events to append, and what must still be true for it to count.
+//! Whoever holds a store commits it.
+
+pub mod bundle;
+pub mod conversation;
+pub mod event;
+pub mod failure;
+pub mod ids;
+pub mod plan;
+pub mod queue;
+pub mod resource;
+pub mod retry;
+pub mod run;
+pub mod runtime;
+pub mod session;
+pub mod step;
+pub mod task;
+pub mod time;
+pub mod worker;
+
+pub use bundle::{Bundle, Command, Expect, Refusal, Write};
+pub use conversation::{Block, Entry, Role};
+pub use event::{Event, EventBody};
+pub use failure::{ErrorClass, Failure};
+pub use ids::{BlobId, BlockerId, ContextId, InputId, RunId, SessionId, StepId, TaskId};
+pub use run::{Run, RunState, RunTag};
+pub use runtime::Runtime;
+pub use session::Session;
+pub use step::{Step, StepKind, StepOutcome, Usage};
+pub use task::{Task, TaskState};
+pub use time::Timestamp;
+pub use worker::{Lease, Worker};

@@ -1,0 +1,236 @@
+//! Bundles: what a command wants written, with what must be true for it to count. Declarative, so that every
+//! store judges them with the same function and refuses each one alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    BlobId, Entry, EventBody, Run, RunId, RunTag, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
+    resource::{ResourceKey, StoredResource},
+    run::blocker::Blocker,
+    task::input::Input,
+};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bundle {
+    pub command: Command,
+    /// Given by a worker: the same bundle sent again gets its first result.
+    pub key: Option<WriteKey>,
+    pub expect: Vec<Expect>,
+    pub writes: Vec<Write>,
+}
+
+/// What a bundle is for. Names it in logs, refusals and planted bugs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    Accept,
+    AcceptInput,
+    Journal,
+    Finish,
+    Yield,
+    TakeOver,
+    Wake,
+    Resolve,
+    Cancel,
+    Expire,
+    Archive,
+    Register,
+    Renew,
+    Apply,
+    Delete,
+    PutBlob,
+}
+
+/// Which write of which lease: a worker numbers its writes to a run 1, 2, 3 over all attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WriteKey {
+    pub run: RunId,
+    pub epoch: u64,
+    pub number: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "row", rename_all = "snake_case")]
+pub enum Expect {
+    /// The run is in this state, under this epoch, and has taken so many journal writes (if that matters).
+    Run { id: RunId, state: RunTag, epoch: u64, journal: Option<u64> },
+    /// Nobody wrote the session since; 0 means it isn't there.
+    Session { id: SessionId, version: u64 },
+    /// No input came for the task since the one with this number.
+    Inputs { task: TaskId, last: u64 },
+    /// No other task has this name.
+    TaskName { namespace: String, name: String },
+    /// No other task was accepted under this key.
+    TaskKey { namespace: String, key: String },
+    /// No other session has this key.
+    SessionKey { namespace: String, subject: String, key: String },
+    /// This is the worker's present incarnation; 0 means it never registered.
+    Worker { name: String, incarnation: u64 },
+    /// Nobody wrote the resource since; 0 means it isn't there.
+    Resource { key: ResourceKey, version: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "write", content = "row", rename_all = "snake_case")]
+pub enum Write {
+    NewTask(Task),
+    /// All of a task but its request, which never changes.
+    Task(Task),
+    NewRun(Run),
+    Run(Run),
+    /// A run that goes on as it was, under the same lease: only its counters moved.
+    RunProgress(Run),
+    Session(Session),
+    Step(Step),
+    Entry {
+        session: SessionId,
+        seq: u64,
+        entry: Entry,
+    },
+    Event {
+        task: TaskId,
+        at: Timestamp,
+        body: EventBody,
+    },
+    Input(Input),
+    /// The run took the task's inputs up to this number.
+    Consume {
+        task: TaskId,
+        upto: u64,
+        run: RunId,
+    },
+    Blocker(Blocker),
+    Archive {
+        task: TaskId,
+        at: Timestamp,
+    },
+    Worker(Worker),
+    Renewal {
+        worker: String,
+        counter: u64,
+    },
+    Resource(StoredResource),
+    DeleteResource(ResourceKey),
+    Blob {
+        id: BlobId,
+        bytes: Vec<u8>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{command:?} refused: expected {expect:?}, found {found}")]
+pub struct Refusal {
+    pub command: Command,
+    pub expect: Expect,
+    pub found: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    Apply,
+    /// It was applied before; nothing is to be written.
+    Duplicate,
+    Refuse(Refusal),
+}
+
+/// What a judge has to look up. A store answers from inside the transaction that will apply the bundle.
+pub trait Rows {
+    type Error;
+
+    fn run(&mut self, id: RunId) -> Result<Option<RunAt>, Self::Error>;
+    fn session_version(&mut self, id: SessionId) -> Result<u64, Self::Error>;
+    fn last_input(&mut self, task: TaskId) -> Result<u64, Self::Error>;
+    fn task_name_taken(&mut self, namespace: &str, name: &str) -> Result<bool, Self::Error>;
+    fn task_key_taken(&mut self, namespace: &str, key: &str) -> Result<bool, Self::Error>;
+    fn session_key_taken(&mut self, namespace: &str, subject: &str, key: &str) -> Result<bool, Self::Error>;
+    fn incarnation(&mut self, worker: &str) -> Result<u64, Self::Error>;
+    fn resource_version(&mut self, key: &ResourceKey) -> Result<u64, Self::Error>;
+}
+
+/// Of a run, what a judge needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunAt {
+    pub state: RunTag,
+    pub epoch: u64,
+    pub journal: u64,
+    pub last_write: Option<(u64, u64)>,
+}
+
+impl Bundle {
+    pub fn new(command: Command) -> Self {
+        Self { command, key: None, expect: Vec::new(), writes: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn keyed(mut self, key: WriteKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    #[must_use]
+    pub fn expect(mut self, expect: Expect) -> Self {
+        self.expect.push(expect);
+        self
+    }
+
+    #[must_use]
+    pub fn write(mut self, write: Write) -> Self {
+        self.writes.push(write);
+        self
+    }
+
+    #[must_use]
+    pub fn event(self, task: TaskId, at: Timestamp, body: EventBody) -> Self {
+        self.write(Write::Event { task, at, body })
+    }
+
+    /// Stores bytes under their hash. They go ahead of the bundle that names them, in a commit of their own.
+    pub fn blob(bytes: Vec<u8>) -> (BlobId, Self) {
+        let id = BlobId::of(&bytes);
+        (id, Self::new(Command::PutBlob).write(Write::Blob { id, bytes }))
+    }
+
+    /// Whether it counts, given the rows as they are now.
+    pub fn judge<R: Rows>(&self, rows: &mut R) -> Result<Verdict, R::Error> {
+        if let Some(key) = self.key
+            && let Some(run) = rows.run(key.run)?
+            && run.last_write == Some((key.epoch, key.number))
+        {
+            return Ok(Verdict::Duplicate);
+        }
+        for expect in &self.expect {
+            if let Some(found) = contradiction(expect, rows)? {
+                return Ok(Verdict::Refuse(Refusal { command: self.command, expect: expect.clone(), found }));
+            }
+        }
+        Ok(Verdict::Apply)
+    }
+}
+
+/// What was found in place of what was expected; none if it holds.
+fn contradiction<R: Rows>(expect: &Expect, rows: &mut R) -> Result<Option<String>, R::Error> {
+    let differs = |found: u64, wanted: u64, what: &str| (found != wanted).then(|| format!("{what} {found}"));
+    let taken = |taken: bool| taken.then(|| "another".to_owned());
+    Ok(match expect {
+        Expect::Run { id, state, epoch, journal } => match rows.run(*id)? {
+            None => Some("no such run".to_owned()),
+            Some(run) => {
+                let same = run.state == *state
+                    && run.epoch == *epoch
+                    && journal.is_none_or(|journal| journal == run.journal);
+                (!same).then(|| format!("{:?} in epoch {} at write {}", run.state, run.epoch, run.journal))
+            }
+        },
+        Expect::Session { id, version } => differs(rows.session_version(*id)?, *version, "version"),
+        Expect::Inputs { task, last } => differs(rows.last_input(*task)?, *last, "input"),
+        Expect::TaskName { namespace, name } => taken(rows.task_name_taken(namespace, name)?),
+        Expect::TaskKey { namespace, key } => taken(rows.task_key_taken(namespace, key)?),
+        Expect::SessionKey { namespace, subject, key } => {
+            taken(rows.session_key_taken(namespace, subject, key)?)
+        }
+        Expect::Worker { name, incarnation } => {
+            differs(rows.incarnation(name)?, *incarnation, "incarnation")
+        }
+        Expect::Resource { key, version } => differs(rows.resource_version(key)?, *version, "version"),
+    })
+}

@@ -1,0 +1,27 @@
+//! A worker takes a run. Called by the store, inside the transaction that picked the run.
+
+use crate::{
+    Entry, EventBody, Run, RunState, Session, Step, StepId, StepKind, Task, Timestamp, Write, worker::Lease,
+};
+
+/// The rows that make `lease` the holder of the run. The first claim begins the run: the caller's message
+/// enters the session, and the first model call is intended.
+pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Timestamp) -> (Run, Vec<Write>) {
+    let worker = lease.worker.clone();
+    let mut next = run.moved(RunState::Running { lease });
+    next.attempt += 1;
+    let mut writes = Vec::with_capacity(6);
+    if run.attempt == 0 {
+        let entry = Entry::user(run.id, task.request.message.clone());
+        let first = StepKind::Model { model: run.model.clone() };
+        writes.push(Write::Entry { session: session.id, seq: session.next_entry, entry });
+        writes.push(Write::Step(Step::open(StepId { run: run.id, index: 0 }, first, next.attempt, now)));
+        next.next_entry = session.next_entry + 1;
+        next.next_step = 1;
+    }
+    let body =
+        EventBody::AttemptStarted { run: run.id, attempt: next.attempt, worker, step: next.next_step - 1 };
+    writes.push(Write::Event { task: task.id, at: now, body });
+    writes.extend(super::rows(task, next.clone(), now));
+    (next, writes)
+}

@@ -1,0 +1,202 @@
+//! A worker is done with a run for now: it ended, failed, or gives its slot back to wait or to sleep. The
+//! last progress rides in the same commit.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AttemptEnd, Ready, Run, RunState, RunView,
+    blocker::{Blocker, BlockerKind},
+    journal::{Progress, advance, fenced},
+};
+use crate::{
+    BlockerId, Bundle, Command, Entry, ErrorClass, EventBody, Expect, Failure, Step, StepId, StepKind, Timestamp,
+    Write,
+    bundle::WriteKey,
+    event::{ReadyReason, StepFinished},
+    step::{StepOutcome, StepState, Usage},
+};
+
+/// How a worker leaves a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "leave", rename_all = "snake_case")]
+pub enum Leave {
+    Ok {
+        output: String,
+    },
+    Failed {
+        failure: Failure,
+    },
+    Wait {
+        blocker: BlockerId,
+        kind: BlockerKind,
+        summary: String,
+    },
+    Sleep {
+        until: Timestamp,
+    },
+    /// The worker stops; someone else goes on.
+    GiveBack,
+}
+
+/// The bundle by which the holder of `key` leaves the run. `random` spreads retries.
+pub fn leave(
+    view: &RunView,
+    key: WriteKey,
+    progress: &Progress,
+    leave: Leave,
+    now: Timestamp,
+    random: u64,
+) -> Bundle {
+    let command = match leave {
+        Leave::Ok { .. } | Leave::Failed { .. } => Command::Finish,
+        Leave::Wait { .. } | Leave::Sleep { .. } | Leave::GiveBack => Command::Yield,
+    };
+    let mut run = view.run.clone();
+    let bundle = advance(fenced(command, &view.run, key), &mut run, key, progress, now);
+    let seen = progress.consumed.unwrap_or(view.consumed_input);
+    let inputs = Expect::Inputs { task: run.task, last: seen };
+    match leave {
+        Leave::Ok { output } => end(bundle.expect(inputs), view, run, RunState::Ok { output }, now),
+        Leave::Failed { failure } => fail(bundle, view, run, failure, now, random),
+        Leave::Wait { blocker, kind, summary } => {
+            let blocker = Blocker::open(blocker, &run, kind, summary, now);
+            let body =
+                EventBody::RunWaiting { run: run.id, blocker: blocker.id, summary: blocker.summary.clone() };
+            let next = run.moved(RunState::Waiting { on: blocker.id });
+            let bundle = bundle.expect(inputs).write(Write::Blocker(blocker));
+            set(bundle.event(run.task, now, body), view, next, now)
+        }
+        Leave::Sleep { until } => {
+            let body = EventBody::RunSleeping { run: run.id, until };
+            let next = run.moved(RunState::Sleeping { until });
+            set(bundle.expect(inputs).event(run.task, now, body), view, next, now)
+        }
+        Leave::GiveBack => {
+            let body =
+                EventBody::AttemptEnded { run: run.id, attempt: run.attempt, end: AttemptEnd::Yielded };
+            let ready = run.ready_at(run.created_at);
+            let next = run.moved(ready);
+            set(bundle.event(run.task, now, body), view, next, now)
+        }
+    }
+}
+
+/// Retried if its class and the budget allow it, otherwise ended.
+fn fail(
+    bundle: Bundle,
+    view: &RunView,
+    mut run: Run,
+    failure: Failure,
+    now: Timestamp,
+    random: u64,
+) -> Bundle {
+    run.failures += 1;
+    if failure.is_retryable() && run.retry.allows(run.failures) {
+        let bundle = intend_again(bundle, &mut run, now);
+        let delay = run.retry.delay(run.failures, failure.retry_after(), random);
+        let not_before = now.after(delay);
+        let body = EventBody::RunRetrying { run: run.id, failure, failures: run.failures, not_before };
+        let next = run.moved(RunState::Queued { ready: Ready::NotBefore { at: not_before } });
+        return set(bundle.event(run.task, now, body), view, next, now);
+    }
+    let state = match failure.class {
+        ErrorClass::Timeout => RunState::Timeout { failure },
+        ErrorClass::Transient
+        | ErrorClass::Permanent
+        | ErrorClass::Limit
+        | ErrorClass::OutcomeUnknown
+        | ErrorClass::Cancelled => RunState::Error { failure },
+    };
+    end(bundle, view, run, state, now)
+}
+
+/// The model call that failed is over; the next attempt begins with a new one.
+fn intend_again(bundle: Bundle, run: &mut Run, now: Timestamp) -> Bundle {
+    let failed = |write: &Write| {
+        matches!(write, Write::Step(step) if !step.is_open() && matches!(step.kind, StepKind::Model { .. }))
+    };
+    if !bundle.writes.iter().any(failed) {
+        return bundle;
+    }
+    let id = StepId { run: run.id, index: run.next_step };
+    run.next_step += 1;
+    let kind = StepKind::Model { model: run.model.clone() };
+    bundle.write(Write::Step(Step::open(id, kind, run.attempt, now)))
+}
+
+fn set(bundle: Bundle, view: &RunView, next: Run, now: Timestamp) -> Bundle {
+    super::rows(&view.task, next, now).into_iter().fold(bundle, Bundle::write)
+}
+
+/// Ends the run: every step still open is closed and every open tool call answered, so that the session
+/// stays valid for whoever speaks next; the next run of the session becomes ready.
+pub(super) fn end(
+    mut bundle: Bundle,
+    view: &RunView,
+    mut run: Run,
+    state: RunState,
+    now: Timestamp,
+) -> Bundle {
+    let closed: Vec<_> = view.open_steps.iter().filter(|step| !finished_by(&bundle, step)).cloned().collect();
+    for step in closed {
+        bundle = interrupt(bundle, &mut run, step, now);
+    }
+    let next = run.moved(state);
+    let task = view.task.project(&next, now);
+    let body = EventBody::TaskEnded {
+        state: task.state.clone(),
+        output: task.output.clone(),
+        failure: task.failure.clone(),
+        usage: task.usage,
+    };
+    let bundle = bundle.event(run.task, now, body).write(Write::Task(task)).write(Write::Run(next));
+    free_session(bundle, view, &run, now)
+}
+
+/// The step's end is already in this very bundle.
+fn finished_by(bundle: &Bundle, step: &Step) -> bool {
+    bundle.writes.iter().any(|write| matches!(write, Write::Step(done) if done.id == step.id && !done.is_open()))
+}
+
+fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) -> Bundle {
+    if let StepKind::Tool { call, .. } = &step.kind {
+        let content = "interrupted: the run ended before this call did".to_owned();
+        let entry = Entry::tool_result(run.id, step.id.index, call, content, true);
+        bundle = bundle.write(Write::Entry { session: run.session, seq: run.next_entry, entry });
+        run.next_entry += 1;
+    }
+    let (outcome, usage) = (StepOutcome::Interrupted, Usage::default());
+    step.state = StepState::Done { outcome: outcome.clone(), at: now, took_ms: 0, usage };
+    let body = EventBody::StepFinished(StepFinished {
+        run: run.id,
+        step: step.id.index,
+        attempt: run.attempt,
+        kind: step.kind.clone(),
+        outcome,
+        started_at: step.opened_at,
+        took_ms: 0,
+        usage,
+        preview: String::new(),
+        opened: Vec::new(),
+    });
+    bundle.write(Write::Step(step)).event(run.task, now, body)
+}
+
+/// The session's next run becomes ready, or nobody is at its head any more.
+fn free_session(bundle: Bundle, view: &RunView, run: &Run, now: Timestamp) -> Bundle {
+    let mut session = view.session.clone();
+    let bundle = bundle.expect(Expect::Session { id: session.id, version: session.version });
+    session.version += 1;
+    if run.attempt > 0 {
+        session.next_entry = run.next_entry;
+    }
+    if session.head != Some(run.id) {
+        return bundle.write(Write::Session(session));
+    }
+    session.head = view.next.as_ref().map(|next| next.id);
+    let bundle = bundle.write(Write::Session(session));
+    let Some(next) = &view.next else { return bundle };
+    let ready = Run { state: next.ready_at(next.created_at), ..next.clone() };
+    let body = EventBody::RunReady { run: next.id, reason: ReadyReason::SessionFree };
+    bundle.expect(next.expected()).event(next.task, now, body).write(Write::Run(ready))
+}
