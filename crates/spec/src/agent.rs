@@ -1,0 +1,294 @@
+//! Agent: who does the work: a model, a prompt, tools, limits, a runner.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::choice::choice;
+use crate::duration::GoDuration;
+use crate::execution_policy::{self, ExecutionPolicy};
+use crate::fields::Fields;
+use crate::kind::{Kind, KindInfo, Refusals};
+use crate::problem::Problem;
+use crate::reference::Reference;
+use crate::resource::Spec;
+
+pub(crate) static INFO: KindInfo = KindInfo {
+    kind: Kind::Agent,
+    name: "Agent",
+    plural: "agents",
+    short_names: &["ag"],
+    read: |fields| Spec::Agent(read(fields)),
+    restore: |json| serde_json::from_value(json).map(Spec::Agent),
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentSpec {
+    /// The ModelEndpoint that answers.
+    pub model_ref: Reference,
+    /// Tried in order when the model fails in a way that may pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback_model_refs: Vec<Reference>,
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// The tools the model is offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Reference>,
+    /// Tools that need neither a permission nor an approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<Reference>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Reference>,
+    #[serde(default, skip_serializing_if = "AgentMemory::is_unset")]
+    pub memory: AgentMemory,
+    #[serde(default)]
+    pub execution: AgentExecution,
+    #[serde(default)]
+    pub limits: AgentLimits,
+    #[serde(default)]
+    pub runner: Runner,
+    #[serde(default)]
+    pub policy: ExecutionPolicy,
+}
+
+choice! {
+    /// What drives the agent: our own loop, or a command-line agent turn by turn.
+    Runner {
+        #[default] React = "react",
+        ClaudeCode = "claude-code" | "claude_code",
+        Codex = "codex",
+        Air = "air",
+        Command = "command",
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentMemory {
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Reference>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<MemoryOperation>,
+}
+
+impl AgentMemory {
+    fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+choice! {
+    MemoryOperation {
+        #[default] Read = "read" | "memory.read",
+        Write = "write" | "memory.write",
+        Search = "search" | "memory.search",
+        List = "list" | "memory.list",
+        Ingest = "ingest" | "memory.ingest",
+    }
+}
+
+/// How strictly a run is held to a shape.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentExecution {
+    pub profile: ExecutionProfile,
+    /// The tools a contract demands, in any order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_sequence: Vec<Reference>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_output_markers: Vec<String>,
+    pub duplicate_tool_call_policy: DuplicateToolCall,
+    pub on_contract_violation: ContractViolation,
+    pub tool_use_behavior: ToolUseBehavior,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+}
+
+choice! { ExecutionProfile { #[default] Dynamic = "dynamic", Contract = "contract" } }
+
+choice! { DuplicateToolCall { #[default] ShortCircuit = "short_circuit", Deny = "deny" } }
+
+choice! { ContractViolation { #[default] NonRetryableError = "non_retryable_error", Observe = "observe" } }
+
+choice! { ToolUseBehavior { #[default] RunModelAgain = "run_llm_again", StopOnFirstTool = "stop_on_first_tool" } }
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentLimits {
+    pub max_steps: u32,
+    /// None is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<GoDuration>,
+    /// Tokens one run may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_budget: Option<u64>,
+    /// Bytes of a tool's result that the model gets to see.
+    pub max_tool_output: u64,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self { max_steps: 10, timeout: None, token_budget: None, max_tool_output: 65536 }
+    }
+}
+
+impl AgentSpec {
+    /// An agent with nothing but a model.
+    pub fn new(model_ref: Reference) -> Self {
+        Self {
+            model_ref,
+            fallback_model_refs: Vec::new(),
+            prompt: String::new(),
+            tools: Vec::new(),
+            allowed_tools: Vec::new(),
+            roles: Vec::new(),
+            memory: AgentMemory::default(),
+            execution: AgentExecution::default(),
+            limits: AgentLimits::default(),
+            runner: Runner::default(),
+            policy: ExecutionPolicy::default(),
+        }
+    }
+
+    pub(crate) fn unsupported(&self) -> Vec<Problem> {
+        let mut refusals = Refusals::none();
+        refusals.refuse_if(self.runner != Runner::React, "spec.runner", format!("runner {}", self.runner));
+        refusals.refuse_if(
+            !self.fallback_model_refs.is_empty(),
+            "spec.fallback_model_refs",
+            "the field fallback_model_refs",
+        );
+        refusals.refuse_if(!self.roles.is_empty(), "spec.roles", "the field roles");
+        refusals.refuse_if(!self.memory.is_unset(), "spec.memory", "the field memory");
+        self.execution.refuse_unsupported(&mut refusals);
+        self.policy.refuse_unsupported(&mut refusals);
+        refusals.into_problems()
+    }
+}
+
+impl AgentExecution {
+    fn refuse_unsupported(&self, refusals: &mut Refusals) {
+        let default = Self::default();
+        let used = [
+            ("profile", self.profile != default.profile),
+            ("tool_sequence", !self.tool_sequence.is_empty()),
+            ("required_output_markers", !self.required_output_markers.is_empty()),
+            (
+                "duplicate_tool_call_policy",
+                self.duplicate_tool_call_policy != default.duplicate_tool_call_policy,
+            ),
+            ("on_contract_violation", self.on_contract_violation != default.on_contract_violation),
+            ("tool_use_behavior", self.tool_use_behavior != default.tool_use_behavior),
+            ("output_schema", self.output_schema.is_some()),
+        ];
+        for (field, used) in used {
+            let what = format!("execution.{field} other than its default");
+            refusals.refuse_if(used, &format!("spec.execution.{field}"), what);
+        }
+    }
+}
+
+fn read(fields: &mut Fields<'_, '_>) -> AgentSpec {
+    let retired = fields.retire("model", "no longer read: name a ModelEndpoint in model_ref instead");
+    let model_ref =
+        if retired { fields.optional("model_ref").unwrap_or_default() } else { fields.required("model_ref") };
+    AgentSpec {
+        model_ref,
+        fallback_model_refs: fields.distinct("fallback_model_refs"),
+        prompt: fields.verbatim("prompt"),
+        tools: fields.distinct("tools"),
+        allowed_tools: fields.distinct("allowed_tools"),
+        roles: read_roles(fields),
+        memory: fields.child("memory", read_memory),
+        execution: fields.child("execution", read_execution),
+        limits: fields.child("limits", read_limits),
+        runner: fields.optional("runner").unwrap_or_default(),
+        policy: fields.child("policy", execution_policy::read),
+    }
+}
+
+/// Roles are compared without regard to case, as permissions are.
+fn read_roles(fields: &mut Fields<'_, '_>) -> Vec<Reference> {
+    let mut roles: Vec<Reference> = Vec::new();
+    for role in fields.words::<Reference>("roles") {
+        let known = |other: &Reference| other.to_string().eq_ignore_ascii_case(&role.to_string());
+        if !roles.iter().any(known) {
+            roles.push(role);
+        }
+    }
+    roles
+}
+
+fn read_memory(fields: &mut Fields<'_, '_>) -> AgentMemory {
+    let memory = AgentMemory {
+        reference: fields.optional("ref"),
+        kind: fields.optional("type"),
+        provider: fields.optional("provider"),
+        allow: fields.distinct("allow"),
+    };
+    if !memory.allow.is_empty() && memory.reference.is_none() {
+        fields.refuse("allow", "needs memory.ref to say which memory is meant");
+    }
+    memory
+}
+
+fn read_execution(fields: &mut Fields<'_, '_>) -> AgentExecution {
+    let execution = AgentExecution {
+        profile: fields.optional("profile").unwrap_or_default(),
+        tool_sequence: fields.distinct("tool_sequence"),
+        required_output_markers: fields.words("required_output_markers"),
+        duplicate_tool_call_policy: fields.optional("duplicate_tool_call_policy").unwrap_or_default(),
+        on_contract_violation: fields.optional("on_contract_violation").unwrap_or_default(),
+        tool_use_behavior: fields.optional("tool_use_behavior").unwrap_or_default(),
+        output_schema: fields.json_object("output_schema"),
+    };
+    if execution.profile == ExecutionProfile::Contract && execution.tool_sequence.is_empty() {
+        fields.refuse("tool_sequence", "required when profile is contract");
+    }
+    if let Some(complaint) = execution.output_schema.as_ref().and_then(output_schema_complaint) {
+        fields.refuse("output_schema", complaint);
+    }
+    execution
+}
+
+const MAX_SCHEMA_DEPTH: usize = 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+fn output_schema_complaint(schema: &Json) -> Option<String> {
+    if schema.get("type").is_none() {
+        Some("expected a JSON schema with a type at its root".to_owned())
+    } else if depth(schema) > MAX_SCHEMA_DEPTH {
+        Some(format!("expected a JSON schema of at most {MAX_SCHEMA_DEPTH} levels"))
+    } else if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        Some(format!("expected a JSON schema of at most {MAX_SCHEMA_BYTES} bytes"))
+    } else {
+        None
+    }
+}
+
+fn depth(json: &Json) -> usize {
+    match json {
+        Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Json::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => 0,
+    }
+}
+
+fn read_limits(fields: &mut Fields<'_, '_>) -> AgentLimits {
+    let default = AgentLimits::default();
+    let timeout: Option<GoDuration> = fields.optional("timeout");
+    AgentLimits {
+        max_steps: fields.count_or_default("max_steps").unwrap_or(default.max_steps),
+        timeout: timeout.filter(|timeout| !timeout.is_zero()),
+        token_budget: positive(fields, "token_budget"),
+        max_tool_output: positive(fields, "max_tool_output").unwrap_or(default.max_tool_output),
+    }
+}
+
+fn positive(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u64> {
+    fields.integer(name, 1..=i64::MAX).and_then(|number| u64::try_from(number).ok())
+}

@@ -1,0 +1,94 @@
+//! From text or JSON to resources: the front door for everything people and programs declare.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::node::{Mark, Node, json, report_stop, yaml};
+use crate::problem::{Path, Problem};
+use crate::reader::Reader;
+use crate::resource::{self, Resource};
+
+/// The longest text that is read.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// Reads a manifest: JSON if it starts with `{` or `[`, else YAML of one or more documents.
+/// Either everything in it is valid, or every problem is returned, in the order of the text.
+pub fn parse(source_name: &str, text: &str) -> Result<Vec<Resource>, Vec<Problem>> {
+    let mut reader = Reader::of_file(source_name);
+    let resources = read_text(&mut reader, text).into_iter().map(|(resource, _)| resource).collect();
+    finish(reader, resources)
+}
+
+/// The same, and refuses by name and line what this version cannot honour.
+pub fn parse_supported(source_name: &str, text: &str) -> Result<Vec<Resource>, Vec<Problem>> {
+    let mut reader = Reader::of_file(source_name);
+    let documents = read_text(&mut reader, text);
+    for (resource, node) in &documents {
+        for problem in resource.unsupported() {
+            reader.add(node.locate(&problem.path), problem);
+        }
+    }
+    finish(reader, documents.into_iter().map(|(resource, _)| resource).collect())
+}
+
+/// Reads one resource from a value. Problems carry a JSON pointer in place of a line.
+pub fn from_json(value: &Json) -> Result<Resource, Vec<Problem>> {
+    let mut reader = Reader::of_value();
+    let resource = match Node::from_json(value) {
+        Ok(node) => resource::read(&mut reader, &node),
+        Err(stop) => {
+            report_stop(&mut reader, stop);
+            None
+        }
+    };
+    match resource {
+        Some(resource) => Ok(resource),
+        None => Err(reader.into_problems()),
+    }
+}
+
+fn read_text(reader: &mut Reader, text: &str) -> Vec<(Resource, Node)> {
+    let start = Some(Mark { line: 1, column: 1 });
+    if text.len() > MAX_BYTES {
+        reader.report(start, format!("too large: {} bytes, at most {MAX_BYTES} are read", text.len()));
+        return Vec::new();
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let nodes = if text.trim_start().starts_with(['{', '[']) {
+        json::documents(reader, text)
+    } else {
+        yaml::documents(reader, text)
+    };
+    if nodes.is_empty() && reader.count() == 0 {
+        reader.report(start, "no resource found");
+    }
+    read_documents(reader, nodes)
+}
+
+fn read_documents(reader: &mut Reader, nodes: Vec<Node>) -> Vec<(Resource, Node)> {
+    let mut documents = Vec::new();
+    let mut lines = BTreeMap::new();
+    for node in nodes {
+        if reader.is_full() {
+            break;
+        }
+        let Some(resource) = resource::read(reader, &node) else { continue };
+        let line = node.at.map_or(0, |mark| mark.line);
+        if let Some(first) = lines.insert((resource.kind(), resource.key()), line) {
+            let message =
+                format!("{} {} was already declared on line {first}", resource.kind(), resource.key());
+            reader.add(
+                node.locate(&Path::of("metadata.name")),
+                Problem::new(Path::of("metadata.name"), message),
+            );
+        }
+        documents.push((resource, node));
+    }
+    documents
+}
+
+fn finish(reader: Reader, resources: Vec<Resource>) -> Result<Vec<Resource>, Vec<Problem>> {
+    let problems = reader.into_problems();
+    if problems.is_empty() { Ok(resources) } else { Err(problems) }
+}

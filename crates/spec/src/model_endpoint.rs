@@ -1,0 +1,78 @@
+//! ModelEndpoint: a vendor, an address, a model, a credential.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fields::Fields;
+use crate::kind::{Kind, KindInfo};
+use crate::reference::SecretRef;
+use crate::resource::Spec;
+use crate::url;
+
+pub(crate) static INFO: KindInfo = KindInfo {
+    kind: Kind::ModelEndpoint,
+    name: "ModelEndpoint",
+    plural: "model-endpoints",
+    short_names: &["mep", "model", "models"],
+    read: |fields| Spec::ModelEndpoint(read(fields)),
+    restore: |json| serde_json::from_value(json).map(Spec::ModelEndpoint),
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelEndpointSpec {
+    /// A name in the registry of providers, in lower case; an unknown one fails when it is used.
+    pub provider: String,
+    /// Empty where the provider has no address of its own and none was given.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base_url: String,
+    pub default_model: String,
+    /// What only this provider understands; keys in lower case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "EndpointAuth::is_unset")]
+    pub auth: EndpointAuth,
+    /// Lets the endpoint live at a private address.
+    #[serde(rename = "allowPrivate", default)]
+    pub allow_private: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EndpointAuth {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretRef>,
+}
+
+impl EndpointAuth {
+    fn is_unset(&self) -> bool {
+        self.secret_ref.is_none()
+    }
+}
+
+fn read(fields: &mut Fields<'_, '_>) -> ModelEndpointSpec {
+    let provider = fields.optional::<String>("provider").map(|provider| provider.to_lowercase());
+    let provider = provider.unwrap_or_else(|| "openai".to_owned());
+    let base_url = fields.checked("base_url", |text| url::check(text, &["http", "https"]));
+    ModelEndpointSpec {
+        base_url: base_url.unwrap_or_else(|| default_base_url(&provider).to_owned()),
+        default_model: fields.required("default_model"),
+        options: read_options(fields),
+        auth: fields.child("auth", |fields| EndpointAuth { secret_ref: fields.optional("secretRef") }),
+        allow_private: fields.flag("allowPrivate").unwrap_or(false),
+        provider,
+    }
+}
+
+fn read_options(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+    fields.strings("options").into_iter().map(|(key, value)| (key.to_lowercase(), value)).collect()
+}
+
+fn default_base_url(provider: &str) -> &'static str {
+    match provider {
+        "openai" => "https://api.openai.com/v1",
+        "anthropic" => "https://api.anthropic.com/v1",
+        "ollama" => "http://127.0.0.1:11434",
+        _ => "",
+    }
+}

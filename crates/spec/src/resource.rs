@@ -1,0 +1,270 @@
+//! The envelope every kind shares: apiVersion, kind, metadata, spec, status, and what a name may be.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value as Json;
+
+use crate::agent::AgentSpec;
+use crate::choice::{FromText, choice, expected_one_of};
+use crate::fields::{Fields, object};
+use crate::kind::{Kind, LATER_KINDS, kinds};
+use crate::model_endpoint::ModelEndpointSpec;
+use crate::node::{Node, Value};
+use crate::problem::{Problem, Segment};
+use crate::reader::Reader;
+use crate::suggest::nearest;
+use crate::task::TaskSpec;
+use crate::tool::ToolSpec;
+
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// One declared object. Serialises to the canonical JSON of the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    pub api_version: ApiVersion,
+    pub metadata: Metadata,
+    pub spec: Spec,
+    /// Whatever its controller reports; not judged here.
+    pub status: Option<Json>,
+}
+
+choice! {
+    /// Our own, and the one whose manifests we accept as they are.
+    ApiVersion { #[default] Ostler = "ostler.dev/v1", Orloj = "orloj.dev/v1" }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    pub name: String,
+    pub namespace: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Raised by every write, of spec, status or metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Raised only when the spec changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+/// What a kind declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Spec {
+    Agent(AgentSpec),
+    ModelEndpoint(ModelEndpointSpec),
+    Tool(ToolSpec),
+    Task(TaskSpec),
+}
+
+impl Resource {
+    pub fn kind(&self) -> Kind {
+        self.spec.kind()
+    }
+
+    /// `namespace/name`, unique within a kind.
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+
+    /// What this declares that the running version cannot honour, to be refused at apply.
+    pub fn unsupported(&self) -> Vec<Problem> {
+        self.spec.unsupported()
+    }
+}
+
+impl Spec {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Agent(_) => Kind::Agent,
+            Self::ModelEndpoint(_) => Kind::ModelEndpoint,
+            Self::Tool(_) => Kind::Tool,
+            Self::Task(_) => Kind::Task,
+        }
+    }
+
+    /// See [`Resource::unsupported`].
+    pub fn unsupported(&self) -> Vec<Problem> {
+        match self {
+            Self::Agent(agent) => agent.unsupported(),
+            // Everything an endpoint can say is honoured, or refused by its provider when it is used.
+            Self::ModelEndpoint(_) => Vec::new(),
+            Self::Tool(tool) => tool.unsupported(),
+            Self::Task(task) => task.unsupported(),
+        }
+    }
+}
+
+/// Reads one document; a problem leaves nothing.
+pub(crate) fn read(reader: &mut Reader, node: &Node) -> Option<Resource> {
+    let before = reader.count();
+    if !matches!(node.value, Value::Map(_)) {
+        let expected = "expected an object with apiVersion, kind, metadata and spec";
+        reader.report(node.at, format!("{expected}, found {}", node.describe()));
+        return None;
+    }
+    let resource = object(reader, node, node.at, |fields| {
+        let api_version = fields.optional("apiVersion").unwrap_or_default();
+        let kind = read_kind(fields);
+        let metadata = fields.child("metadata", read_metadata);
+        let spec = match kind {
+            Some(kind) => Some(fields.child("spec", kind.info().read)),
+            None => {
+                fields.raw("spec");
+                None
+            }
+        };
+        let status = fields.json_object("status");
+        Some(Resource { api_version, metadata, spec: spec?, status })
+    });
+    resource.filter(|_| reader.count() == before)
+}
+
+fn read_kind(fields: &mut Fields<'_, '_>) -> Option<Kind> {
+    let Some(entry) = fields.raw("kind") else {
+        fields.refuse_missing("kind");
+        return None;
+    };
+    let (message, suggestion) = match &entry.value.value {
+        Value::String(name) => match Kind::from_name(name) {
+            Some(kind) => return Some(kind),
+            None => unknown_kind(name.trim()),
+        },
+        _ => (format!("{}, found {}", expected_kind(), entry.value.describe()), None),
+    };
+    let at = entry.value.at;
+    fields
+        .reader()
+        .within(Segment::Field(entry.key.clone()), |reader| reader.report_with(at, message, suggestion));
+    None
+}
+
+fn unknown_kind(name: &str) -> (String, Option<String>) {
+    if let Some(later) = LATER_KINDS.iter().find(|later| later.eq_ignore_ascii_case(name)) {
+        return (format!("kind {later} is not available in this version"), None);
+    }
+    match nearest(name, kinds().map(|info| info.name)) {
+        Some(near) => (format!("unknown kind {name:?}"), Some(near.to_owned())),
+        None => (format!("unknown kind, {}", expected_kind()), None),
+    }
+}
+
+fn expected_kind() -> String {
+    expected_one_of(&kinds().map(|info| info.name).collect::<Vec<_>>())
+}
+
+fn read_metadata(fields: &mut Fields<'_, '_>) -> Metadata {
+    let namespace = fields.checked("namespace", check_namespace);
+    let metadata = Metadata {
+        name: fields.required_checked("name", check_name),
+        namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+        labels: fields.strings("labels"),
+        annotations: fields.strings("annotations"),
+        uid: fields.optional("uid"),
+        resource_version: fields.optional("resourceVersion").map(|Version(text)| text),
+        generation: fields.integer("generation", 0..=i64::MAX).and_then(|number| u64::try_from(number).ok()),
+        created_at: fields.optional("createdAt"),
+    };
+    let longest = metadata.name.len().max(metadata.namespace.len());
+    if longest <= MAX_KEY && metadata.namespace.len() + 1 + metadata.name.len() > MAX_KEY {
+        fields.refuse("name", format!("namespace and name together are longer than {} bytes", MAX_KEY - 1));
+    }
+    metadata
+}
+
+/// A resourceVersion is a string that looks like a number, so unquoted ones are taken too.
+struct Version(String);
+
+impl FromText for Version {
+    const LOOSE: bool = true;
+
+    fn expected() -> String {
+        String::expected()
+    }
+
+    fn from_text(text: &str) -> Result<Self, crate::choice::Complaint> {
+        String::from_text(text).map(Self)
+    }
+}
+
+/// The longest `namespace/name`.
+const MAX_KEY: usize = 253;
+
+/// Words that stand behind a resource in a route.
+const RESERVED_NAMES: &[&str] = &["status", "logs", "exec", "scale", "proxy", "binding"];
+
+/// Whether a resource may be called this.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if RESERVED_NAMES.contains(&name) {
+        return Err(format!("the name {name:?} is reserved"));
+    }
+    check_namespace(name)
+}
+
+/// Whether a namespace may be called this.
+pub fn check_namespace(name: &str) -> Result<(), String> {
+    if name.len() > MAX_KEY {
+        return Err(format!("expected a name of at most {MAX_KEY} bytes, found one of {}", name.len()));
+    }
+    let complaint = if name.is_empty() {
+        "is empty"
+    } else if name.starts_with('.') {
+        "starts with a dot"
+    } else if name.contains('/') {
+        "contains a slash"
+    } else if name.contains(|character: char| character.is_whitespace() || character.is_control()) {
+        "contains white space"
+    } else {
+        return Ok(());
+    };
+    Err(format!("expected a name without slashes, white space or a leading dot, found one that {complaint}"))
+}
+
+impl Serialize for Resource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire<'a> {
+            api_version: ApiVersion,
+            kind: &'static str,
+            metadata: &'a Metadata,
+            spec: &'a Spec,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            status: &'a Option<Json>,
+        }
+        let Self { api_version, metadata, spec, status } = self;
+        Wire { api_version: *api_version, kind: spec.kind().name(), metadata, spec, status }
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Resource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire {
+            api_version: ApiVersion,
+            kind: String,
+            metadata: Metadata,
+            spec: Json,
+            #[serde(default)]
+            status: Option<Json>,
+        }
+        let Wire { api_version, kind, metadata, spec, status } = Wire::deserialize(deserializer)?;
+        let kind =
+            Kind::from_name(&kind).ok_or_else(|| D::Error::custom(format!("unknown kind {kind:?}")))?;
+        let spec = (kind.info().restore)(spec).map_err(D::Error::custom)?;
+        Ok(Self { api_version, metadata, spec, status })
+    }
+}

@@ -1,0 +1,217 @@
+//! Task: one durable request to an agent or a system.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choice;
+use crate::duration::GoDuration;
+use crate::fields::Fields;
+use crate::kind::{Kind, KindInfo, Refusals};
+use crate::problem::Problem;
+use crate::reference::Reference;
+use crate::resource::Spec;
+use crate::tool::Jitter;
+
+pub(crate) static INFO: KindInfo = KindInfo {
+    kind: Kind::Task,
+    name: "Task",
+    plural: "tasks",
+    short_names: &["tk"],
+    read: |fields| Spec::Task(read(fields)),
+    restore: |json| serde_json::from_value(json).map(Spec::Task),
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// Exactly one of `agent` and `system`, unless this is a template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Reference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Reference>,
+    #[serde(default)]
+    pub mode: TaskMode,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub input: BTreeMap<String, String>,
+    #[serde(default)]
+    pub priority: Priority,
+    /// Bounds the activations of any one agent; 0 is no bound.
+    #[serde(default)]
+    pub max_turns: u32,
+    pub retry: TaskRetry,
+    pub message_retry: MessageRetry,
+    #[serde(default, skip_serializing_if = "TaskRequirements::is_unset")]
+    pub requirements: TaskRequirements,
+    /// The conversation this belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Counted from acceptance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<GoDuration>,
+    /// The same key again is the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+choice! {
+    /// A template is never run itself: others are made from it.
+    TaskMode { #[default] Run = "run", Template = "template" }
+}
+
+choice! { Priority { Low = "low", #[default] Normal = "normal", High = "high", Urgent = "urgent" } }
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRetry {
+    pub max_attempts: u32,
+    pub backoff: GoDuration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageRetry {
+    pub max_attempts: u32,
+    pub backoff: GoDuration,
+    pub max_backoff: GoDuration,
+    pub jitter: Jitter,
+    /// An error whose text contains one of these, in any case, is not retried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub non_retryable: Vec<String>,
+}
+
+/// What a worker must have to take this.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRequirements {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gpu: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl TaskRequirements {
+    fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl TaskSpec {
+    /// A task for one agent, with everything else at its default.
+    pub fn for_agent(agent: Reference, input: BTreeMap<String, String>) -> Self {
+        let retry = TaskRetry { max_attempts: 1, backoff: GoDuration::ZERO };
+        Self {
+            agent: Some(agent),
+            system: None,
+            mode: TaskMode::default(),
+            input,
+            priority: Priority::default(),
+            max_turns: 0,
+            message_retry: MessageRetry::following(&retry),
+            retry,
+            requirements: TaskRequirements::default(),
+            session: None,
+            deadline: None,
+            idempotency_key: None,
+        }
+    }
+
+    /// The text given to the agent: `input.message`, else `input.topic`, else all of the input in sorted lines.
+    pub fn message(&self) -> String {
+        if let Some(message) = self.input.get("message").or_else(|| self.input.get("topic")) {
+            return message.clone();
+        }
+        let lines: Vec<String> = self.input.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        lines.join("\n")
+    }
+
+    pub(crate) fn unsupported(&self) -> Vec<Problem> {
+        let mut refusals = Refusals::none();
+        refusals.refuse_if(self.system.is_some(), "spec.system", "a task for a system");
+        refusals.refuse_if(self.mode == TaskMode::Template, "spec.mode", "mode template");
+        refusals.refuse_if(!self.requirements.is_unset(), "spec.requirements", "the field requirements");
+        let non_retryable = !self.message_retry.non_retryable.is_empty();
+        let path = "spec.message_retry.non_retryable";
+        refusals.refuse_if(non_retryable, path, "the field message_retry.non_retryable");
+        refusals.into_problems()
+    }
+}
+
+impl MessageRetry {
+    /// Unless it says otherwise, a message is tried as often as its task.
+    fn following(retry: &TaskRetry) -> Self {
+        Self {
+            max_attempts: retry.max_attempts,
+            backoff: retry.backoff,
+            max_backoff: GoDuration::from_secs(24 * 60 * 60),
+            jitter: Jitter::Full,
+            non_retryable: Vec::new(),
+        }
+    }
+}
+
+/// The longest session or idempotency key.
+const MAX_KEY: usize = 256;
+
+fn read(fields: &mut Fields<'_, '_>) -> TaskSpec {
+    let agent = fields.optional("agent");
+    let system = fields.optional("system");
+    let mode = fields.optional("mode").unwrap_or_default();
+    check_subject(fields, mode, agent.is_some(), system.is_some());
+    let retry = fields.child("retry", read_retry);
+    TaskSpec {
+        agent,
+        system,
+        mode,
+        input: fields.strings("input"),
+        priority: fields.optional("priority").unwrap_or_default(),
+        max_turns: fields.count("max_turns", 0).unwrap_or(0),
+        message_retry: fields.child("message_retry", |fields| read_message_retry(fields, &retry)),
+        retry,
+        requirements: fields.child("requirements", read_requirements),
+        session: fields.checked("session", check_key),
+        deadline: fields.positive_duration("deadline"),
+        idempotency_key: fields.checked("idempotency_key", check_key),
+    }
+}
+
+fn check_subject(fields: &mut Fields<'_, '_>, mode: TaskMode, agent: bool, system: bool) {
+    if agent && system {
+        fields.refuse("system", "given beside agent: a task names one of the two");
+    } else if mode == TaskMode::Run && !fields.was_written("agent") && !fields.was_written("system") {
+        fields.refuse("agent", "required field is missing: a task names an agent or a system");
+    }
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    if key.len() > MAX_KEY {
+        Err(format!("expected at most {MAX_KEY} bytes, found {}", key.len()))
+    } else {
+        Ok(())
+    }
+}
+
+fn read_retry(fields: &mut Fields<'_, '_>) -> TaskRetry {
+    TaskRetry {
+        max_attempts: fields.count("max_attempts", 1).unwrap_or(1),
+        backoff: fields.optional("backoff").unwrap_or(GoDuration::ZERO),
+    }
+}
+
+fn read_message_retry(fields: &mut Fields<'_, '_>, retry: &TaskRetry) -> MessageRetry {
+    let default = MessageRetry::following(retry);
+    MessageRetry {
+        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        backoff: fields.optional("backoff").unwrap_or(default.backoff),
+        max_backoff: fields.optional("max_backoff").unwrap_or(default.max_backoff),
+        jitter: fields.optional("jitter").unwrap_or(default.jitter),
+        non_retryable: fields.words("non_retryable"),
+    }
+}
+
+fn read_requirements(fields: &mut Fields<'_, '_>) -> TaskRequirements {
+    TaskRequirements {
+        region: fields.optional("region"),
+        gpu: fields.flag("gpu").unwrap_or(false),
+        model: fields.optional("model"),
+    }
+}

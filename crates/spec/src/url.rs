@@ -1,0 +1,81 @@
+//! Whether a text can be an address at all. Whether it may be called is judged where calls are made.
+
+/// Accepts `scheme://host...` with one of the given schemes.
+pub(crate) fn check(text: &str, schemes: &[&str]) -> Result<(), String> {
+    let expected =
+        || format!("expected an address such as \"{}://host/path\", found {text:?}", first(schemes));
+    let (scheme, rest) = text.split_once("://").ok_or_else(expected)?;
+    if !schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Err(format!("expected an address that starts with {}, found {text:?}", listed(schemes)));
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("expected an address without a user or password: name a secret instead".to_owned());
+    }
+    let host = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let broken = |character: char| character.is_whitespace() || character.is_control();
+    if host.is_empty() || text.contains(broken) || !has_good_port(authority) {
+        return Err(expected());
+    }
+    Ok(())
+}
+
+fn has_good_port(authority: &str) -> bool {
+    let behind_host = match authority.rsplit_once(']') {
+        Some((_, rest)) => rest,
+        None => authority.find(':').map_or("", |colon| &authority[colon..]),
+    };
+    match behind_host.strip_prefix(':') {
+        Some(port) => port.parse::<u16>().is_ok(),
+        None => behind_host.is_empty(),
+    }
+}
+
+fn first<'a>(schemes: &[&'a str]) -> &'a str {
+    schemes.last().copied().unwrap_or("https")
+}
+
+fn listed(schemes: &[&str]) -> String {
+    schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HTTP: &[&str] = &["http", "https"];
+
+    #[test]
+    fn addresses_pass() {
+        for text in [
+            "http://127.0.0.1:8890/tool/echo",
+            "https://api.openai.com/v1",
+            "HTTP://h",
+            "http://[::1]:80/x?y",
+        ] {
+            assert_eq!(check(text, HTTP), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn others_do_not() {
+        for text in [
+            "",
+            "lookup",
+            "localhost:80",
+            "http://",
+            "http:///x",
+            "http://:80",
+            "http://h:x",
+            "http://h:99999",
+        ] {
+            assert!(check(text, HTTP).is_err(), "{text}");
+        }
+        for text in ["ftp://h", "http://a b", "http://user:pass@h/", "http://[::1]x"] {
+            assert!(check(text, HTTP).is_err(), "{text}");
+        }
+    }
+}
