@@ -1,1 +1,85 @@
-//! The one durable place: port, SQLite, conformance suite.
+//! The one durable place.
+//!
+//! A store has four verbs: [`Store::commit`], [`Store::claim`], [`Store::read`] and [`Store::watch`]. What
+//! they promise is written at each of them and tried by [`conformance`]. Implementations: [`sqlite`], and the
+//! reference store in `testing`, which is plain maps.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod query;
+pub mod sqlite;
+
+use async_trait::async_trait;
+use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp};
+use tokio::sync::watch;
+
+pub use query::{Answer, Query, StoreExt, TaskFilter, TaskRef, TaskRow};
+pub use sqlite::SqliteStore;
+
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Judges each bundle against the rows as they are, in order, and applies those that hold: all of a
+    /// bundle or nothing. When this returns, what was applied survives a power cut. A bundle with the key of
+    /// the last one its run took is answered as that was, and writes nothing.
+    ///
+    /// An error means that nobody knows: some may have been applied. Ask, or send keyed ones again.
+    async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError>;
+
+    /// Gives up to `slots` ready runs to the lease: fairly between namespaces, by rank inside one, within
+    /// the limits of their lanes. The same claim asked again gets the same runs, as far as they still hold.
+    /// A claim of a former incarnation, or one that a later claim overtook, gets nothing.
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Answers from one moment that is no older than any commit answered before the call.
+    async fn read(&self, query: Query) -> Result<Answer, StoreError>;
+
+    /// Tells that something was committed. Hints are coalesced; a reader looks and then waits again.
+    fn watch(&self) -> watch::Receiver<Hint>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Every event of this bundle stands at or below it, in the order of commits.
+    pub position: u64,
+    /// It had been applied before.
+    pub duplicate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub lease: Lease,
+    pub slots: usize,
+    pub now: Timestamp,
+}
+
+/// A run that now belongs to the claiming lease, with the rows around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub task: Task,
+    pub run: Run,
+    pub session: Session,
+}
+
+/// Each number only ever grows; which it is tells what there may be to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hint {
+    /// The position of the last event.
+    pub position: u64,
+    /// Rises when a run became ready.
+    pub ready: u64,
+    /// Rises when a run got a time at which it wakes or expires.
+    pub due: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The store is closed or was never opened right; nothing was written.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// The commit was under way when something broke: it may or may not be there.
+    #[error("nobody knows whether the commit is there: {0}")]
+    Unknown(String),
+    /// The answer could not be read; nothing was written.
+    #[error("the store could not answer: {0}")]
+    Read(String),
+}

@@ -1,0 +1,167 @@
+//! What a store is, as a suite that every implementation runs: [`crate::store_conformance`] makes one test of
+//! each case. A case is a short story about a [`world::World`] around a store that is empty at first.
+//!
+//! [`histories`] goes on where the stories end: it drives two stores through the same random history and
+//! compares all they answer.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a suite of tests: a case fails by panicking")]
+
+pub mod bundles;
+pub mod claims;
+pub mod endings;
+pub mod expectations;
+pub mod histories;
+pub mod journals;
+pub mod lists;
+pub mod sessions;
+pub mod together;
+pub mod world;
+
+/// Takes the list of all cases. The first argument is a dollar sign, for the macro inside the macro.
+macro_rules! cases {
+    ($dollar:tt $($area:ident: $($case:ident)*;)*) => {
+        /// Makes one test of each case. Give it an async function that makes an empty store and whatever must
+        /// be kept as long as the store is: `async fn make() -> (Arc<dyn Store>, Guard)`.
+        #[macro_export]
+        macro_rules! store_conformance {
+            ($dollar make:path) => {$($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let (store, _kept) = $dollar make().await;
+                    let world = $crate::conformance::world::World::new(store);
+                    $crate::conformance::$area::$case(world).await;
+                }
+            )*)*};
+        }
+
+        #[test]
+        fn every_case_is_listed() {
+            $({
+                let listed = [$(stringify!($case)),*];
+                let source = include_str!(concat!("conformance/", stringify!($area), ".rs"));
+                assert_eq!(source.matches("(world: World)").count(), listed.len(), "in {}", stringify!($area));
+            })*
+        }
+    };
+}
+
+cases! { $
+    expectations:
+        a_run_in_another_state_refuses
+        a_run_under_another_epoch_refuses
+        a_run_that_took_another_write_refuses
+        a_run_that_is_not_there_refuses
+        a_session_written_meanwhile_refuses
+        a_session_that_is_not_there_has_version_0
+        an_input_that_came_meanwhile_refuses
+        names_are_unique_in_their_namespace
+        idempotency_keys_are_unique_in_their_namespace
+        session_keys_are_unique_for_their_subject
+        a_worker_of_another_incarnation_refuses
+        a_resource_written_meanwhile_refuses
+        every_expectation_must_hold
+        a_take_over_decided_before_the_last_write_is_refused;
+    bundles:
+        nothing_to_commit_is_fine
+        a_refused_bundle_leaves_nothing_behind
+        the_neighbours_of_a_refused_bundle_apply
+        a_bundle_is_judged_behind_the_one_before_it
+        a_log_is_dense_and_positions_follow_commits
+        an_answer_tells_the_position_of_its_events
+        a_bundle_sent_again_gets_its_first_answer
+        a_finish_sent_again_gets_its_first_answer
+        a_bundle_twice_in_one_commit_is_applied_once
+        an_older_write_sent_again_is_refused
+        a_write_taken_before_a_take_over_is_still_known
+        an_entry_is_written_once
+        a_step_is_opened_once_and_done_once
+        a_session_has_one_live_run_whatever_a_bundle_says
+        a_request_never_changes;
+    claims:
+        the_first_claim_begins_the_run
+        a_later_claim_goes_on
+        the_longest_waiting_goes_first
+        runs_of_one_rank_go_in_the_order_of_their_ids
+        priority_is_worth_waiting_time
+        namespaces_share_a_claim
+        turns_are_remembered_between_claims
+        a_lane_holds_its_limit_exactly
+        who_waits_or_sleeps_makes_room_in_its_lane
+        the_last_limit_of_a_lane_counts
+        a_full_lane_holds_up_nobody_else
+        a_lane_without_room_at_all_gets_nothing
+        the_same_claim_gets_the_same_runs
+        the_same_claim_gets_only_what_it_still_holds
+        an_overtaken_claim_gets_nothing
+        a_former_incarnation_gets_nothing
+        a_restarted_worker_does_not_get_its_old_claim_back
+        a_worker_nobody_knows_gets_nothing
+        no_slots_get_nothing
+        only_ready_runs_are_given
+        who_lost_its_worker_keeps_its_place;
+    journals:
+        a_journal_write_leaves_step_entry_and_event
+        a_journal_write_leaves_lease_and_state_alone
+        a_loop_of_many_steps_reads_back_in_order
+        a_stale_epoch_can_not_journal
+        a_stale_epoch_can_not_leave
+        writes_go_on_counting_over_attempts
+        inputs_are_numbered_and_wait_to_be_taken
+        two_inputs_at_once_do_not_share_a_number
+        inputs_are_consumed_with_the_step_that_used_them
+        a_refused_step_consumes_nothing
+        nobody_finishes_past_an_input_that_came_meanwhile
+        nobody_goes_to_wait_or_sleep_past_an_input;
+    sessions:
+        runs_of_a_session_go_one_at_a_time
+        the_ending_commit_makes_the_next_one_ready
+        a_run_that_pauses_keeps_its_session
+        who_gives_up_its_place_in_line_moves_nobody
+        a_head_that_never_began_lets_the_next_one_go
+        an_end_decided_before_someone_joined_is_refused
+        a_conversation_goes_on_where_it_ended
+        a_session_is_found_by_its_key;
+    endings:
+        cancel_closes_open_steps_and_answers_their_calls
+        a_cancelled_run_can_not_be_written_by_its_worker
+        a_cancel_decided_before_the_last_write_is_refused
+        whoever_has_not_ended_can_be_cancelled
+        terminal_is_terminal
+        a_retry_waits_for_its_time
+        who_is_woken_twice_wakes_once
+        used_up_retries_end_as_a_dead_letter
+        a_permanent_failure_is_not_retried
+        a_sleeper_wakes_for_an_input
+        an_input_answers_who_waits_for_one
+        an_approval_is_not_answered_by_an_input
+        what_is_due_comes_in_the_order_of_time
+        a_deadline_counts_until_the_end
+        losing_workers_again_and_again_quarantines
+        restarts_and_finished_steps_do_not_quarantine
+        a_lost_attempt_is_told_in_the_log
+        an_archived_task_is_out_of_sight_and_still_there;
+    lists:
+        tasks_are_listed_newest_first_and_page_by_page
+        tasks_are_listed_by_namespace_and_state
+        a_task_is_found_by_id_name_and_key
+        what_is_not_there_is_answered_by_nothing
+        resources_are_listed_by_namespace_and_name
+        a_resource_reads_back_as_it_was_written
+        the_log_is_read_page_by_page
+        a_tasks_log_is_resumed_behind_what_was_seen
+        as_many_as_there_are_may_be_asked_for
+        a_blob_is_found_by_its_hash
+        leases_are_listed_by_worker
+        a_worker_reads_back_as_it_was_written
+        workers_are_listed_with_their_counters;
+    together:
+        what_was_answered_can_be_read
+        a_watcher_hears_of_events
+        a_watcher_hears_of_what_became_ready
+        a_watcher_hears_of_what_will_be_due
+        a_watcher_who_comes_late_is_told_where_things_stand
+        commits_of_many_all_land_once
+        one_of_many_gets_the_name
+        one_of_many_resends_is_applied
+        no_run_is_given_to_two;
+}

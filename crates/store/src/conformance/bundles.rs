@@ -1,0 +1,206 @@
+//! Bundles: all of one or nothing, each judged alone, each applied once. And the rows that can't be written
+//! whatever a bundle expects.
+
+use ostler_kernel::{
+    Bundle, Command, Entry, Expect, Run, RunState, RunTag, Step, Write, bundle::WriteKey,
+    run::take_over::Cause,
+};
+
+use super::world::{World, answers, asks_for_tools, next_write};
+use crate::{StoreExt, TaskFilter, TaskRef};
+
+pub async fn nothing_to_commit_is_fine(world: World) {
+    assert_eq!(world.store.commit(Vec::new()).await, Ok(Vec::new()));
+}
+
+pub async fn a_refused_bundle_leaves_nothing_behind(world: World) {
+    world.ask().named("taken").accept().await;
+    let before = world.store.log(0, 100).await.expect("the store answers");
+    let (task, refused) = world.ask().named("taken").in_new_session("chat").bundle();
+    world.refused(refused).await;
+    assert_eq!(world.store.task(TaskRef::Id(task.id)).await, Ok(None));
+    assert_eq!(world.store.run(task.run).await, Ok(None));
+    assert_eq!(world.store.session(task.session).await, Ok(None));
+    assert_eq!(world.store.log(0, 100).await, Ok(before));
+    let next = world.ask().accept().await;
+    assert_eq!(world.events(next.id).await[0].position, 2, "positions have no hole");
+}
+
+pub async fn the_neighbours_of_a_refused_bundle_apply(world: World) {
+    world.ask().named("taken").accept().await;
+    let asks = ["first", "taken", "third"].map(|name| world.ask().named(name).bundle());
+    let (tasks, bundles): (Vec<_>, Vec<_>) = asks.into_iter().unzip();
+    let results = world.commit_all(bundles).await;
+    let counted: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(counted, [true, false, true], "answers come in the order of the bundles");
+    for (task, counted) in tasks.iter().zip(counted) {
+        let row = world.store.task(TaskRef::Id(task.id)).await.expect("the store answers");
+        assert_eq!(row.is_some(), counted, "{}", task.name);
+    }
+}
+
+pub async fn a_bundle_is_judged_behind_the_one_before_it(world: World) {
+    let (_, first) = world.ask().named("same").bundle();
+    let (_, second) = world.ask().named("same").bundle();
+    let results = world.commit_all(vec![first, second]).await;
+    assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
+
+    let view = world.claimed_by_anyone(world.ready_run().await).await;
+    let journal = world.journal(&view, &asks_for_tools(&view, &["search"]));
+    let cancel = world.cancel(&view);
+    let results = world.commit_all(vec![journal, cancel]).await;
+    assert!(results[0].is_ok() && results[1].is_err(), "it was decided without that write: {results:?}");
+}
+
+pub async fn a_log_is_dense_and_positions_follow_commits(world: World) {
+    let (one, two) = (world.ask().accept().await, world.ask().accept().await);
+    let worker = world.worker("w").await;
+    worker.claim(2).await;
+    for task in [&two, &one, &two] {
+        let view = world.view(task.run).await;
+        world.must(world.input(&view, None, "more")).await;
+    }
+    for task in [&one, &two] {
+        let events = world.events(task.id).await;
+        let places: Vec<u64> = events.iter().map(|event| event.seq).collect();
+        assert_eq!(places, (1..=events.len() as u64).collect::<Vec<_>>());
+        assert!(events.is_sorted_by(|left, right| left.position < right.position));
+        assert_eq!(world.task(task.id).await.last_seq, events.len() as u64);
+    }
+    let log = world.store.log(0, 100).await.expect("the store answers");
+    let positions: Vec<u64> = log.iter().map(|event| event.position).collect();
+    assert_eq!(positions, (1..=log.len() as u64).collect::<Vec<_>>());
+    let inputs: Vec<_> = log.iter().rev().take(3).map(|event| event.task).collect();
+    assert_eq!(inputs, [two.id, one.id, two.id], "in the order of commits");
+}
+
+pub async fn an_answer_tells_the_position_of_its_events(world: World) {
+    let (first, one) = world.ask().bundle();
+    let (second, two) = world.ask().bundle();
+    let results = world.commit_all(vec![one, two]).await;
+    for (task, result) in [first, second].iter().zip(results) {
+        let committed = result.expect("it counts");
+        let events = world.events(task.id).await;
+        assert!(events.iter().all(|event| event.position <= committed.position));
+    }
+}
+
+pub async fn a_bundle_sent_again_gets_its_first_answer(world: World) {
+    let view = world.running().await;
+    let bundle = world.journal(&view, &asks_for_tools(&view, &["search"]));
+    let first = world.must(bundle.clone()).await;
+    let (story, said) = (world.story(view.task.id).await, world.said(view.session.id).await);
+    let again = world.commit(bundle).await.expect("it was taken");
+    assert!(again.duplicate && again.position >= first.position, "{again:?} after {first:?}");
+    assert_eq!(world.story(view.task.id).await, story, "nothing is written twice");
+    assert_eq!(world.said(view.session.id).await, said);
+}
+
+pub async fn a_finish_sent_again_gets_its_first_answer(world: World) {
+    let view = world.running().await;
+    let bundle = world.finish(&view, "done");
+    world.must(bundle.clone()).await;
+    let again = world.commit(bundle).await.expect("it was taken");
+    assert!(again.duplicate);
+    assert_eq!(world.story(view.task.id).await.iter().filter(|name| **name == "task_ended").count(), 1);
+}
+
+pub async fn a_bundle_twice_in_one_commit_is_applied_once(world: World) {
+    let view = world.running().await;
+    let bundle = world.journal(&view, &answers(&view, "hi"));
+    let results = world.commit_all(vec![bundle.clone(), bundle]).await;
+    let duplicates: Vec<bool> =
+        results.into_iter().map(|result| result.expect("it was taken").duplicate).collect();
+    assert_eq!(duplicates, [false, true]);
+    assert_eq!(world.said(view.session.id).await, ["hello", "hi"]);
+}
+
+pub async fn an_older_write_sent_again_is_refused(world: World) {
+    let view = world.running().await;
+    let first = world.journal(&view, &asks_for_tools(&view, &["search"]));
+    world.must(first.clone()).await;
+    let view = world.view(view.run.id).await;
+    world.must(world.journal(&view, &answers(&view, "hi"))).await;
+    world.refused(first).await;
+}
+
+pub async fn a_write_taken_before_a_take_over_is_still_known(world: World) {
+    let view = world.running().await;
+    let bundle = world.journal(&view, &answers(&view, "hi"));
+    world.must(bundle.clone()).await;
+    world.must(world.lose(&world.view(view.run.id).await, Cause::Silent)).await;
+    let again = world.commit(bundle).await.expect("it was taken");
+    assert!(again.duplicate, "its sender learns that it counts, though it can't write any more");
+    let key = WriteKey { number: 2, ..next_write(&view) };
+    let next = ostler_kernel::run::journal::journal(&view.run, key, &answers(&view, "more"), world.now());
+    world.refused(next).await;
+}
+
+pub async fn an_entry_is_written_once(world: World) {
+    let view = world.running().await;
+    let entry = Entry::user(view.run.id, "something else");
+    let over = unfenced(&view.run).write(Write::Entry { session: view.session.id, seq: 0, entry });
+    world.kept_out(over).await;
+    assert_eq!(world.said(view.session.id).await, ["hello"]);
+}
+
+pub async fn a_step_is_opened_once_and_done_once(world: World) {
+    let view = world.running().await;
+    let open = view.open_steps[0].clone();
+    world.kept_out(unfenced(&view.run).write(Write::Step(open.clone()))).await;
+    let progress = answers(&view, "hi");
+    let done = progress.done[0].step.clone();
+    world.must(world.journal(&view, &progress)).await;
+    let reopened = Step { attempt: 9, ..open };
+    world.kept_out(unfenced(&view.run).write(Write::Step(reopened))).await;
+    let done_again = Step { attempt: 9, ..done.clone() };
+    world.kept_out(unfenced(&view.run).write(Write::Step(done_again))).await;
+    assert_eq!(world.store.steps(view.run.id).await, Ok(vec![done]));
+}
+
+pub async fn a_session_has_one_live_run_whatever_a_bundle_says(world: World) {
+    let first = world.running().await;
+    let second = world.ask().in_session(first.session.clone()).accept().await;
+    let run = world.run(second.run).await;
+    let lease = first.run.lease().expect("it is running").clone();
+    let live = Run { state: RunState::Running { lease }, attempt: 1, epoch: run.epoch + 1, ..run.clone() };
+    world.kept_out(unfenced(&run).write(Write::Run(live))).await;
+    assert_eq!(world.run(second.run).await, run);
+}
+
+pub async fn a_request_never_changes(world: World) {
+    let task = world.ask().saying("what I asked").accept().await;
+    let mut other = task.clone();
+    other.request.message = "what I did not ask".to_owned();
+    other.version += 1;
+    world.must(unfenced(&world.run(task.run).await).write(Write::Task(other))).await;
+    let row = world.task(task.id).await;
+    assert_eq!((row.task.request.message.as_str(), row.task.version), ("what I asked", 2));
+}
+
+impl World {
+    async fn ready_run(&self) -> ostler_kernel::RunId {
+        let filter = TaskFilter { limit: 10, ..TaskFilter::default() };
+        self.store.tasks(filter).await.expect("the store answers")[0].task.run
+    }
+
+    /// Commits, between two neighbours that count, a bundle that a constraint keeps out.
+    async fn kept_out(&self, bundle: Bundle) {
+        let neighbours = [self.ask().bundle(), self.ask().bundle()];
+        let [(one, before), (two, after)] = neighbours;
+        let results = self.commit_all(vec![before, bundle, after]).await;
+        assert!(results[1].is_err(), "{:?} was written", results[1]);
+        assert!(results[0].is_ok() && results[2].is_ok(), "its neighbours count: {results:?}");
+        for task in [one, two] {
+            let view = self.view(task.run).await;
+            self.must(self.cancel(&view)).await;
+        }
+    }
+}
+
+/// A bundle that expects of the run only what is true.
+fn unfenced(run: &Run) -> Bundle {
+    let (id, state, epoch) = (run.id, run.tag(), run.epoch);
+    debug_assert!(matches!(state, RunTag::Queued | RunTag::Running));
+    Bundle::new(Command::Journal).expect(Expect::Run { id, state, epoch, journal: None })
+}

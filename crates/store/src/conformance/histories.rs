@@ -1,0 +1,149 @@
+//! Random histories on two stores at once: the same commands, made from what was read and from what was read
+//! too long ago, sent once or twice, in any order the dice give. Whatever the two answer must be the same.
+//!
+//! A history is a number: the same seed gives the same one, and a shorter one is the beginning of a longer.
+
+mod commands;
+mod dice;
+mod people;
+mod questions;
+mod work;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use ostler_kernel::{
+    BlobId, BlockerId, Bundle, Lease, Refusal, RunId, SessionId, TaskId, Timestamp, run::RunView,
+};
+
+use self::dice::Dice;
+use crate::{Answer, Claim, Committed, Query, Store, StoreError};
+
+/// Drives both stores, which must be empty, through the history of this seed. The error names the seed, the
+/// operation, and what each of them answered.
+pub async fn compare(a: &dyn Store, b: &dyn Store, seed: u64, n_ops: usize) -> Result<(), String> {
+    let mut history = History::new(a, b, seed);
+    for op in 0..n_ops {
+        history.go_on().await.map_err(|difference| format!("seed {seed}, operation {op}: {difference}"))?;
+    }
+    history.look_at_everything().await.map_err(|difference| format!("seed {seed}, at the end: {difference}"))
+}
+
+struct History<'s> {
+    a: &'s dyn Store,
+    b: &'s dyn Store,
+    dice: Dice,
+    now: Timestamp,
+    known: Known,
+    /// The number of each worker's last claim.
+    claims: BTreeMap<String, u64>,
+    /// Views of runs, to be used when they are stale.
+    views: VecDeque<RunView>,
+    /// Bundles, to be sent again.
+    sent: VecDeque<Bundle>,
+}
+
+/// The ids of all that was ever written, or tried.
+#[derive(Default)]
+struct Known {
+    tasks: Vec<TaskId>,
+    runs: Vec<RunId>,
+    sessions: Vec<SessionId>,
+    blockers: Vec<BlockerId>,
+    blobs: Vec<BlobId>,
+}
+
+/// How many old views and bundles are kept at hand.
+const MEMORY: usize = 24;
+
+impl<'s> History<'s> {
+    fn new(a: &'s dyn Store, b: &'s dyn Store, seed: u64) -> Self {
+        Self {
+            a,
+            b,
+            dice: Dice::new(seed),
+            now: Timestamp::from_millis(1_800_000_000_000),
+            known: Known::default(),
+            claims: BTreeMap::new(),
+            views: VecDeque::new(),
+            sent: VecDeque::new(),
+        }
+    }
+
+    async fn go_on(&mut self) -> Result<(), String> {
+        self.now = self.later(6);
+        match self.dice.below(100) {
+            0..20 => self.claim().await,
+            20..26 => self.look_around().await,
+            _ => self.commit().await,
+        }
+    }
+
+    /// Now, or up to so many half seconds later: coarse, so that things often fall on the same moment.
+    fn later(&mut self, half_seconds: u64) -> Timestamp {
+        self.now.after(Duration::from_millis(500 * self.dice.below(half_seconds)))
+    }
+
+    /// Commits one bundle, or a few that were decided on the same rows.
+    async fn commit(&mut self) -> Result<(), String> {
+        let wanted = if self.dice.one_in(4) { 2 + self.dice.below(3) } else { 1 };
+        let mut bundles = Vec::new();
+        for _ in 0..wanted {
+            bundles.extend(self.command().await?);
+        }
+        let commit = self.a.commit(bundles.clone()).await;
+        let other = self.b.commit(bundles.clone()).await;
+        same(&bundles, commit.map(comparable), other.map(comparable))?;
+        self.sent.extend(bundles);
+        while self.sent.len() > MEMORY {
+            self.sent.pop_front();
+        }
+        Ok(())
+    }
+
+    async fn claim(&mut self) -> Result<(), String> {
+        let worker = self.worker_name();
+        let present = self.worker_row(&worker).await?.map_or(1, |worker| worker.incarnation);
+        let incarnation = if self.dice.one_in(12) { present.saturating_sub(1) } else { present };
+        let last = self.claims.entry(worker.clone()).or_default();
+        let claim = match self.dice.below(10) {
+            0 => last.saturating_sub(1),
+            1 | 2 => *last,
+            _ => *last + 1,
+        };
+        *last = claim.max(*last);
+        let slots = self.dice.below(5) as usize;
+        let claim = Claim { lease: Lease { worker, incarnation, claim }, slots, now: self.now };
+        let (one, other) = (self.a.claim(claim.clone()).await, self.b.claim(claim.clone()).await);
+        same(&claim, one, other).map(drop)
+    }
+
+    /// Asks both, and gives the answer if it is one.
+    async fn ask(&self, query: Query) -> Result<Answer, String> {
+        let (one, other) = (self.a.read(query.clone()).await, self.b.read(query.clone()).await);
+        same(&query, one, other)
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    asked: &impl std::fmt::Debug,
+    one: Result<T, StoreError>,
+    other: Result<T, StoreError>,
+) -> Result<T, String> {
+    match (one, other) {
+        (Ok(one), Ok(other)) if one == other => Ok(one),
+        (one, other) => Err(format!("{asked:#?}\none answers {one:#?}\nthe other {other:#?}")),
+    }
+}
+
+/// How a store puts it that a row was in the way is its own matter.
+fn comparable(results: Vec<Result<Committed, Refusal>>) -> Vec<Result<Committed, Refusal>> {
+    let in_the_way = "a row that is in the way";
+    let plain = |refusal: Refusal| match refusal.found.starts_with(in_the_way) {
+        true => Refusal { found: in_the_way.to_owned(), ..refusal },
+        false => refusal,
+    };
+    results.into_iter().map(|result| result.map_err(plain)).collect()
+}

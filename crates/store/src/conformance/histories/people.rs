@@ -1,0 +1,202 @@
+//! What people do: ask, send inputs, answer, cancel, declare resources. And workers that come and go.
+
+use std::collections::BTreeMap;
+
+use ostler_kernel::{
+    BlobId, Bundle, Command, ContextId, InputId, RunId, RunState, Session, SessionId, TaskId, Worker, Write,
+    conversation::Context,
+    queue::{Lane, Priority},
+    resource::{self, ResourceKey, StoredResource},
+    retry::{Jitter, RetryPolicy},
+    run::{RunView, blocker::Blocker, cancel, wake},
+    task::{
+        TaskRequest,
+        accept::{Acceptance, accept},
+        input::accept_input,
+    },
+    worker,
+};
+use serde_json::json;
+
+use super::History;
+use crate::{Answer, Query};
+
+pub(super) const NAMESPACES: [&str; 3] = ["default", "Team 'A'", "ü"];
+pub(super) const SESSION_KEYS: [&str; 2] = ["chat", "🐎"];
+pub(super) const TASK_NAMES: [&str; 3] = ["report", "Report", "naïve"];
+pub(super) const TASK_KEYS: [&str; 3] = ["once", "twice", ""];
+pub(super) const KINDS: [&str; 2] = ["Agent", "Tool"];
+pub(super) const WORKERS: [&str; 3] = ["one", "two", "three"];
+pub(super) const SUBJECT: &str = "helper";
+
+macro_rules! new_id {
+    ($history:ident, $id:ident) => {
+        $id::from_parts($history.now, $history.dice.roll(), $history.dice.roll())
+    };
+}
+pub(super) use new_id;
+
+impl History<'_> {
+    pub(super) async fn accept(&mut self) -> Result<Bundle, String> {
+        let session = match self.dice.below(3) {
+            0 => self.old_session().await?,
+            _ => None,
+        };
+        let session = session.unwrap_or_else(|| self.new_session());
+        let (task, run) = (new_id!(self, TaskId), new_id!(self, RunId));
+        let any_name = format!("task-{}", self.known.tasks.len());
+        let name = if self.dice.one_in(8) { self.dice.word(&TASK_NAMES) } else { any_name };
+        let class = self.dice.word(&["small", "large"]);
+        let limit = self.dice.pick(&[None, Some(0), Some(1), Some(2), Some(3)]).flatten();
+        let acceptance = Acceptance {
+            task,
+            run,
+            namespace: session.namespace.clone(),
+            name,
+            request: self.request(),
+            model: "mock".to_owned(),
+            lane: Lane { namespace: session.namespace.clone(), class, limit },
+            session,
+        };
+        self.known.sessions.push(acceptance.session.id);
+        self.known.tasks.push(task);
+        self.known.runs.push(run);
+        Ok(accept(acceptance, self.now).1)
+    }
+
+    async fn old_session(&mut self) -> Result<Option<Session>, String> {
+        let Some(session) = self.dice.pick(&self.known.sessions) else { return Ok(None) };
+        match self.ask(Query::Session(session)).await? {
+            Answer::Session(found) => Ok(found.map(|session| *session)),
+            _ => Ok(None),
+        }
+    }
+
+    fn new_session(&mut self) -> Session {
+        let (id, context) = (new_id!(self, SessionId), Context::whole(new_id!(self, ContextId)));
+        let key = self.dice.one_in(3).then(|| self.dice.word(&SESSION_KEYS));
+        Session::new(id, &self.dice.word(&NAMESPACES), SUBJECT, key, context)
+    }
+
+    fn request(&mut self) -> TaskRequest {
+        let deadline = self.later(80);
+        let dice = &mut self.dice;
+        let deadline = dice.one_in(5).then_some(deadline);
+        let jitter = dice.pick(&[Jitter::None, Jitter::Full, Jitter::Equal]).unwrap_or_default();
+        let max_attempts = 1 + dice.below(3) as u32;
+        let priorities = [Priority::Low, Priority::Normal, Priority::High, Priority::Urgent];
+        TaskRequest {
+            agent: SUBJECT.to_owned(),
+            plan: BlobId::of(b"a plan"),
+            message: dice.word(&["hello", "", "several\nlines\u{0}", "ÿ\u{10ffff}"]),
+            input: BTreeMap::from([("who".to_owned(), "me".to_owned())]),
+            labels: BTreeMap::new(),
+            priority: dice.pick(&priorities).unwrap_or_default(),
+            retry: RetryPolicy { max_attempts, backoff_ms: 500, max_backoff_ms: 4000, jitter },
+            session_key: None,
+            idempotency_key: dice.one_in(6).then(|| dice.word(&TASK_KEYS)),
+            deadline,
+        }
+    }
+
+    pub(super) async fn send_input(&mut self) -> Result<Option<Bundle>, String> {
+        let Some(view) = self.view().await? else { return Ok(None) };
+        let blocker = self.blocker_of(&view).await?;
+        let id = new_id!(self, InputId);
+        let text = self.dice.word(&["go on", "", "stop\tthat"]);
+        Ok(accept_input(&view, blocker.as_ref(), id, &text, self.now).ok())
+    }
+
+    pub(super) async fn resolve(&mut self) -> Result<Option<Bundle>, String> {
+        let Some(view) = self.view_in(ostler_kernel::RunTag::Waiting).await? else { return Ok(None) };
+        let Some(blocker) = self.blocker_of(&view).await? else { return Ok(None) };
+        let answer = self.dice.word(&["yes", "no"]);
+        Ok(wake::resolve(&view, &blocker, &answer, self.now).ok())
+    }
+
+    async fn blocker_of(&mut self, view: &RunView) -> Result<Option<Blocker>, String> {
+        let RunState::Waiting { on } = view.run.state else { return Ok(None) };
+        match self.ask(Query::Blocker(on)).await? {
+            Answer::Blocker(found) => Ok(found),
+            _ => Ok(None),
+        }
+    }
+
+    /// Cancels a run, or lets its time run out.
+    pub(super) async fn stop(&mut self) -> Result<Option<Bundle>, String> {
+        let Some(view) = self.view().await? else { return Ok(None) };
+        let stopped = match self.dice.one_in(4) {
+            true => cancel::expire(&view, self.now),
+            false => cancel::cancel(&view, "not wanted", self.now),
+        };
+        Ok(stopped.ok())
+    }
+
+    pub(super) fn archive(&mut self) -> Option<Bundle> {
+        let task = self.dice.pick(&self.known.tasks)?;
+        Some(Bundle::new(Command::Archive).write(Write::Archive { task, at: self.now }))
+    }
+
+    pub(super) async fn put_resource(&mut self) -> Result<Bundle, String> {
+        let (key, version) = self.some_resource().await?;
+        let stored = StoredResource {
+            key,
+            version: version + 1,
+            generation: 1 + self.dice.below(2),
+            created_at: self.now,
+            document: json!({"spec": {"z": self.dice.below(1000), "a": [null, -1, "é"]}}),
+        };
+        Ok(resource::put(stored, (version > 0).then_some(version)))
+    }
+
+    pub(super) async fn delete_resource(&mut self) -> Result<Bundle, String> {
+        let (key, version) = self.some_resource().await?;
+        Ok(resource::delete(key, version))
+    }
+
+    /// The key and version of a resource; now and then a version that it hasn't.
+    async fn some_resource(&mut self) -> Result<(ResourceKey, u64), String> {
+        let (kind, namespace) = (self.dice.word(&KINDS), self.dice.word(&NAMESPACES));
+        let key = ResourceKey { kind, namespace, name: self.dice.word(&TASK_NAMES) };
+        let version = match self.ask(Query::Resource(key.clone())).await? {
+            Answer::Resource(Some(stored)) => stored.version,
+            _ => 0,
+        };
+        let wrong = self.dice.one_in(6);
+        Ok((key, if wrong { version.abs_diff(1) } else { version }))
+    }
+
+    pub(super) fn put_blob(&mut self) -> Bundle {
+        let length = self.dice.below(40) as usize;
+        let (id, bundle) = Bundle::blob(vec![self.dice.below(3) as u8; length]);
+        self.known.blobs.push(id);
+        bundle
+    }
+
+    /// A worker starts again; now and then it doesn't know that it did before.
+    pub(super) async fn register(&mut self) -> Result<Bundle, String> {
+        let name = self.worker_name();
+        let former = self.worker_row(&name).await?.filter(|_| !self.dice.one_in(6));
+        self.claims.remove(&name);
+        Ok(worker::register(&name, self.dice.roll() >> 1, former.as_ref(), self.now).1)
+    }
+
+    pub(super) async fn renew(&mut self) -> Result<Bundle, String> {
+        let name = self.worker_name();
+        let row = self.worker_row(&name).await?;
+        let (incarnation, counter) = row.map_or((0, 0), |row| (row.incarnation, row.counter));
+        let former = self.dice.one_in(6);
+        Ok(worker::renew(&name, incarnation.saturating_sub(u64::from(former)), counter + 1))
+    }
+
+    pub(super) fn worker_name(&mut self) -> String {
+        self.dice.word(&WORKERS)
+    }
+
+    pub(super) async fn worker_row(&self, name: &str) -> Result<Option<Worker>, String> {
+        match self.ask(Query::Workers).await? {
+            Answer::Workers(workers) => Ok(workers.into_iter().find(|worker| worker.name == name)),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is asked of both stores: a few questions now and then, and everything at the end.
+
+use ostler_kernel::resource::ResourceKey;
+
+use super::{
+    History,
+    people::{KINDS, NAMESPACES, SESSION_KEYS, SUBJECT, TASK_KEYS, TASK_NAMES, WORKERS},
+};
+use crate::{Query, TaskFilter, TaskRef};
+
+const STATES: [&str; 5] = ["queued", "running", "waiting", "succeeded", "dead_letter"];
+
+impl History<'_> {
+    pub(super) async fn look_around(&mut self) -> Result<(), String> {
+        for _ in 0..4 {
+            if let Some(query) = self.some_question() {
+                self.ask(query).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn look_at_everything(&mut self) -> Result<(), String> {
+        for query in self.by_id().into_iter().chain(self.by_name()).chain(self.lists()) {
+            self.ask(query).await?;
+        }
+        Ok(())
+    }
+
+    /// A question about a part: a page, a range, a filter.
+    fn some_question(&mut self) -> Option<Query> {
+        let limit = self.dice.below(6) as usize;
+        let after = self.dice.below(12);
+        Some(match self.dice.below(8) {
+            0 => Query::Events { task: self.dice.pick(&self.known.tasks)?, after, limit },
+            1 => Query::Log { after: self.dice.below(100), limit },
+            2 => Query::Inputs { task: self.dice.pick(&self.known.tasks)?, after: self.dice.below(3) },
+            3 => {
+                let to = self.dice.one_in(2).then(|| self.dice.below(12));
+                Query::Entries {
+                    session: self.dice.pick(&self.known.sessions)?,
+                    from: self.dice.below(6),
+                    to,
+                }
+            }
+            4 => Query::Due { now: self.later(40), limit },
+            5 => Query::NextDue,
+            6 => self.some_resources(limit),
+            _ => Query::Tasks(self.some_filter(limit)),
+        })
+    }
+
+    fn some_resources(&mut self, limit: usize) -> Query {
+        let dice = &mut self.dice;
+        Query::Resources {
+            kind: dice.word(&KINDS),
+            namespace: dice.one_in(2).then(|| dice.word(&NAMESPACES)),
+            after: dice.one_in(2).then(|| (dice.word(&NAMESPACES), dice.word(&TASK_NAMES))),
+            limit,
+        }
+    }
+
+    fn some_filter(&mut self, limit: usize) -> TaskFilter {
+        let dice = &mut self.dice;
+        let n_states = dice.below(3);
+        TaskFilter {
+            namespace: dice.one_in(2).then(|| dice.word(&NAMESPACES)),
+            states: (0..n_states).map(|_| dice.word(&STATES)).collect(),
+            archived: dice.one_in(2),
+            before: dice.pick(&self.known.tasks).filter(|_| dice.one_in(2)),
+            limit,
+        }
+    }
+
+    fn by_id(&self) -> Vec<Query> {
+        let known = &self.known;
+        let mut queries = Vec::new();
+        for task in &known.tasks {
+            queries.push(Query::Task(TaskRef::Id(*task)));
+            queries.push(Query::Events { task: *task, after: 0, limit: 10_000 });
+            queries.push(Query::Inputs { task: *task, after: 0 });
+        }
+        for run in &known.runs {
+            queries.extend([Query::Run(*run), Query::RunView(*run), Query::Steps(*run)]);
+        }
+        for session in &known.sessions {
+            queries.push(Query::Session(*session));
+            queries.push(Query::Entries { session: *session, from: 0, to: None });
+        }
+        queries.extend(known.blockers.iter().map(|blocker| Query::Blocker(*blocker)));
+        queries.extend(known.blobs.iter().map(|blob| Query::Blob(*blob)));
+        queries
+    }
+
+    fn by_name(&self) -> Vec<Query> {
+        let mut queries = Vec::new();
+        for namespace in NAMESPACES.map(str::to_owned) {
+            for name in TASK_NAMES.map(str::to_owned) {
+                queries.push(Query::Task(TaskRef::Name { namespace: namespace.clone(), name: name.clone() }));
+                let keys = KINDS.map(|kind| (kind.to_owned(), namespace.clone(), name.clone()));
+                queries.extend(
+                    keys.map(|(kind, namespace, name)| {
+                        Query::Resource(ResourceKey { kind, namespace, name })
+                    }),
+                );
+            }
+            for key in TASK_KEYS.map(str::to_owned) {
+                queries.push(Query::Task(TaskRef::Key { namespace: namespace.clone(), key }));
+            }
+            for key in SESSION_KEYS.map(str::to_owned) {
+                let subject = SUBJECT.to_owned();
+                queries.push(Query::SessionByKey { namespace: namespace.clone(), subject, key });
+            }
+        }
+        queries
+    }
+
+    fn lists(&self) -> Vec<Query> {
+        let limit = 10_000;
+        let all_tasks = TaskFilter { archived: true, limit, ..TaskFilter::default() };
+        let mut queries = vec![
+            Query::Tasks(TaskFilter { archived: false, ..all_tasks.clone() }),
+            Query::Tasks(all_tasks),
+            Query::Log { after: 0, limit },
+            Query::Leased { worker: None },
+            Query::Workers,
+            Query::Due { now: self.now, limit },
+            Query::NextDue,
+        ];
+        queries.extend(WORKERS.map(|worker| Query::Leased { worker: Some(worker.to_owned()) }));
+        queries.extend(KINDS.map(|kind| Query::Resources {
+            kind: kind.to_owned(),
+            namespace: None,
+            after: None,
+            limit,
+        }));
+        queries
+    }
+}

@@ -1,0 +1,161 @@
+//! Journals: steps, entries and inputs of a run, written only by who holds it.
+
+use ostler_kernel::{
+    StepOutcome,
+    run::{blocker::BlockerKind, end::Leave, journal::Progress, take_over::Cause},
+    step::StepState,
+};
+
+use super::world::{World, answers, asks_for_tools, tools_answer};
+use crate::StoreExt;
+
+pub async fn a_journal_write_leaves_step_entry_and_event(world: World) {
+    let view = world.running().await;
+    world.must(world.journal(&view, &asks_for_tools(&view, &["search", "fetch"]))).await;
+    let after = world.view(view.run.id).await;
+    let open: Vec<_> = after.open_steps.iter().map(|step| (step.id.index, step.kind.name())).collect();
+    assert_eq!(open, [(1, "search"), (2, "fetch")], "what is under way, in order");
+    let steps = world.store.steps(view.run.id).await.expect("the store answers");
+    assert_eq!(steps.iter().map(|step| step.is_open()).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(world.said(view.session.id).await, ["hello", "call search, call fetch"]);
+    assert_eq!(world.story(view.task.id).await, ["task_accepted", "attempt_started", "step_finished"]);
+    assert_eq!((after.run.journal, after.run.next_step, after.run.next_entry), (1, 3, 2));
+    assert_eq!((after.run.model_calls, after.run.usage.total()), (1, 13));
+}
+
+pub async fn a_journal_write_leaves_lease_and_state_alone(world: World) {
+    let view = world.running().await;
+    world.must(world.journal(&view, &answers(&view, "hi"))).await;
+    let after = world.view(view.run.id).await;
+    assert_eq!((after.run.state, after.run.epoch), (view.run.state, view.run.epoch));
+    assert_eq!(after.task, view.task, "a step is not yet news for the caller's row");
+    assert_eq!(after.session, view.session, "the run counts on while it is live");
+    assert_eq!(world.store.leased(None).await.expect("the store answers").len(), 1);
+}
+
+pub async fn a_loop_of_many_steps_reads_back_in_order(world: World) {
+    let mut view = world.running().await;
+    for _ in 0..3 {
+        world.must(world.journal(&view, &asks_for_tools(&view, &["look"]))).await;
+        view = world.view(view.run.id).await;
+        world.must(world.journal(&view, &tools_answer(&view))).await;
+        view = world.view(view.run.id).await;
+    }
+    world.must(world.finish(&view, "found it")).await;
+    let steps = world.store.steps(view.run.id).await.expect("the store answers");
+    assert_eq!(steps.iter().map(|step| step.id.index).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    assert!(steps.iter().all(|step| matches!(step.state, StepState::Done { outcome: StepOutcome::Ok, .. })));
+    assert_eq!(world.said(view.session.id).await.len(), 8);
+    let middle = world.store.entries(view.session.id, 2, Some(5)).await.expect("the store answers");
+    assert_eq!(
+        middle.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(),
+        [2, 3, 4],
+        "a range ends before its end"
+    );
+}
+
+pub async fn a_stale_epoch_can_not_journal(world: World) {
+    let stale = world.running().await;
+    world.must(world.lose(&stale, Cause::Silent)).await;
+    world.refused(world.journal(&stale, &answers(&stale, "from the dead"))).await;
+    let present = world.claimed_by_anyone(stale.run.id).await;
+    world.refused(world.journal(&stale, &answers(&stale, "from the dead"))).await;
+    world.must(world.journal(&present, &answers(&present, "alive"))).await;
+    assert_eq!(world.said(stale.session.id).await, ["hello", "alive"]);
+}
+
+pub async fn a_stale_epoch_can_not_leave(world: World) {
+    let stale = world.running().await;
+    world.must(world.lose(&stale, Cause::Silent)).await;
+    let present = world.claimed_by_anyone(stale.run.id).await;
+    world.refused(world.finish(&stale, "from the dead")).await;
+    world.refused(world.give_back(&stale)).await;
+    world.refused(world.sleep(&stale, world.now())).await;
+    world.refused(world.wait_for(&stale, BlockerKind::Input)).await;
+    assert_eq!(world.run(stale.run.id).await, present.run, "nothing of it was written");
+    world.must(world.finish(&present, "done")).await;
+}
+
+pub async fn writes_go_on_counting_over_attempts(world: World) {
+    let view = world.running().await;
+    world.must(world.journal(&view, &asks_for_tools(&view, &["search"]))).await;
+    let view = world.view(view.run.id).await;
+    world.must(world.give_back(&view)).await;
+    let second = world.claimed_by_anyone(view.run.id).await;
+    assert_eq!((second.run.journal, second.run.next_step, second.run.next_entry), (2, 2, 2));
+    assert_eq!(second.open_steps.len(), 1, "the call that was open is the next one's to make");
+    world.must(world.journal(&second, &tools_answer(&second))).await;
+    assert_eq!(world.view(view.run.id).await.run.journal, 3);
+}
+
+pub async fn inputs_are_numbered_and_wait_to_be_taken(world: World) {
+    let view = world.running().await;
+    for text in ["one", "two", "three"] {
+        let view = world.view(view.run.id).await;
+        world.must(world.input(&view, None, text)).await;
+    }
+    let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
+    let seen: Vec<_> = inputs.iter().map(|input| (input.number, input.text.as_str())).collect();
+    assert_eq!(seen, [(1, "one"), (2, "two"), (3, "three")]);
+    assert!(inputs.iter().all(|input| input.consumed_by.is_none()));
+    let behind = world.store.inputs(view.task.id, 2).await.expect("the store answers");
+    assert_eq!(behind, inputs[2..]);
+    let row = world.task(view.task.id).await;
+    assert_eq!((row.last_input, row.consumed_input), (3, 0));
+}
+
+pub async fn two_inputs_at_once_do_not_share_a_number(world: World) {
+    let view = world.running().await;
+    let (first, second) = (world.input(&view, None, "mine"), world.input(&view, None, "no, mine"));
+    let results = world.commit_all(vec![first, second]).await;
+    assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
+    world.must(world.input(&world.view(view.run.id).await, None, "then I am second")).await;
+    let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
+    let seen: Vec<_> = inputs.iter().map(|input| (input.number, input.text.as_str())).collect();
+    assert_eq!(seen, [(1, "mine"), (2, "then I am second")]);
+}
+
+pub async fn inputs_are_consumed_with_the_step_that_used_them(world: World) {
+    let view = world.running().await;
+    for text in ["one", "two", "three"] {
+        world.must(world.input(&world.view(view.run.id).await, None, text)).await;
+    }
+    let view = world.view(view.run.id).await;
+    let progress = Progress { consumed: Some(2), ..answers(&view, "taken") };
+    world.must(world.journal(&view, &progress)).await;
+    let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
+    let takers: Vec<_> = inputs.iter().map(|input| input.consumed_by).collect();
+    assert_eq!(takers, [Some(view.run.id), Some(view.run.id), None]);
+    let after = world.view(view.run.id).await;
+    assert_eq!((after.last_input, after.consumed_input), (3, 2));
+}
+
+pub async fn a_refused_step_consumes_nothing(world: World) {
+    let stale = world.running().await;
+    world.must(world.input(&stale, None, "one")).await;
+    world.must(world.lose(&world.view(stale.run.id).await, Cause::Silent)).await;
+    let progress = Progress { consumed: Some(1), ..answers(&stale, "taken") };
+    world.refused(world.journal(&stale, &progress)).await;
+    let inputs = world.store.inputs(stale.task.id, 0).await.expect("the store answers");
+    assert_eq!(inputs[0].consumed_by, None, "the next attempt will take it");
+    assert_eq!(world.task(stale.task.id).await.consumed_input, 0);
+}
+
+pub async fn nobody_finishes_past_an_input_that_came_meanwhile(world: World) {
+    let view = world.running().await;
+    world.must(world.input(&view, None, "wait, also this")).await;
+    world.refused(world.finish(&view, "done")).await;
+    let view = world.view(view.run.id).await;
+    world.refused(world.finish(&view, "done")).await;
+    let progress = Progress { consumed: Some(1), ..answers(&view, "that too") };
+    world.must(world.leave(&view, &progress, Leave::Ok { output: "that too".to_owned() })).await;
+    assert_eq!(world.task(view.task.id).await.task.output.as_deref(), Some("that too"));
+}
+
+pub async fn nobody_goes_to_wait_or_sleep_past_an_input(world: World) {
+    let view = world.running().await;
+    world.must(world.input(&view, None, "wait, also this")).await;
+    world.refused(world.wait_for(&view, BlockerKind::Input)).await;
+    world.refused(world.sleep(&view, world.now())).await;
+    world.must(world.give_back(&view)).await;
+}

@@ -1,0 +1,161 @@
+//! What can be asked of a store, and a typed way to ask it.
+
+use async_trait::async_trait;
+use ostler_kernel::{
+    BlobId, BlockerId, Entry, Event, Run, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
+    resource::{ResourceKey, StoredResource},
+    run::{RunView, blocker::Blocker},
+    task::input::Input,
+};
+
+use crate::{Store, StoreError};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Query {
+    Task(TaskRef),
+    Tasks(TaskFilter),
+    RunView(RunId),
+    Run(RunId),
+    Steps(RunId),
+    Session(SessionId),
+    SessionByKey {
+        namespace: String,
+        subject: String,
+        key: String,
+    },
+    /// Entries `from..to` of a session.
+    Entries {
+        session: SessionId,
+        from: u64,
+        to: Option<u64>,
+    },
+    /// The task's inputs behind number `after`.
+    Inputs {
+        task: TaskId,
+        after: u64,
+    },
+    Blocker(BlockerId),
+    /// The task's log behind `after`.
+    Events {
+        task: TaskId,
+        after: u64,
+        limit: usize,
+    },
+    /// Every task's log behind a position, in the order of commits.
+    Log {
+        after: u64,
+        limit: usize,
+    },
+    /// Runs under a lease: of one worker, or all.
+    Leased {
+        worker: Option<String>,
+    },
+    Workers,
+    /// Runs that wake or expire by `now`.
+    Due {
+        now: Timestamp,
+        limit: usize,
+    },
+    /// When the next run wakes or expires.
+    NextDue,
+    Resource(ResourceKey),
+    Resources {
+        kind: String,
+        namespace: Option<String>,
+        /// The namespace and name behind which to go on.
+        after: Option<(String, String)>,
+        limit: usize,
+    },
+    Blob(BlobId),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskRef {
+    Id(TaskId),
+    Name { namespace: String, name: String },
+    Key { namespace: String, key: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TaskFilter {
+    pub namespace: Option<String>,
+    /// Only tasks whose state has one of these names; empty means any.
+    pub states: Vec<String>,
+    pub archived: bool,
+    /// Only tasks older than this one: the cursor of a list that shows the newest first.
+    pub before: Option<TaskId>,
+    pub limit: usize,
+}
+
+/// A task with what the store keeps count of beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRow {
+    pub task: Task,
+    pub last_seq: u64,
+    pub last_input: u64,
+    pub consumed_input: u64,
+    pub archived_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Task(Option<TaskRow>),
+    Tasks(Vec<TaskRow>),
+    RunView(Option<Box<RunView>>),
+    Run(Option<Box<Run>>),
+    Runs(Vec<Run>),
+    Steps(Vec<Step>),
+    Session(Option<Box<Session>>),
+    Entries(Vec<(u64, Entry)>),
+    Inputs(Vec<Input>),
+    Blocker(Option<Blocker>),
+    Events(Vec<Event>),
+    Workers(Vec<Worker>),
+    Time(Option<Timestamp>),
+    Resource(Option<StoredResource>),
+    Resources(Vec<StoredResource>),
+    Blob(Option<Vec<u8>>),
+}
+
+macro_rules! typed {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) = $query:expr => $variant:ident -> $answer:ty;)*) => {
+        /// The queries as functions, with the type of their answer.
+        #[async_trait]
+        pub trait StoreExt: Store {
+            $($(#[$doc])*
+            async fn $name(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                match self.read($query).await? {
+                    Answer::$variant(answer) => Ok(answer.into()),
+                    other => Err(StoreError::Read(format!("{other:?} does not answer {}", stringify!($name)))),
+                }
+            })*
+        }
+    };
+}
+
+typed! {
+    task(reference: TaskRef) = Query::Task(reference) => Task -> Option<TaskRow>;
+    tasks(filter: TaskFilter) = Query::Tasks(filter) => Tasks -> Vec<TaskRow>;
+    run_view(run: RunId) = Query::RunView(run) => RunView -> Option<Box<RunView>>;
+    run(run: RunId) = Query::Run(run) => Run -> Option<Box<Run>>;
+    steps(run: RunId) = Query::Steps(run) => Steps -> Vec<Step>;
+    session(session: SessionId) = Query::Session(session) => Session -> Option<Box<Session>>;
+    session_by_key(namespace: String, subject: String, key: String) =
+        Query::SessionByKey { namespace, subject, key } => Session -> Option<Box<Session>>;
+    entries(session: SessionId, from: u64, to: Option<u64>) =
+        Query::Entries { session, from, to } => Entries -> Vec<(u64, Entry)>;
+    inputs(task: TaskId, after: u64) = Query::Inputs { task, after } => Inputs -> Vec<Input>;
+    blocker(blocker: BlockerId) = Query::Blocker(blocker) => Blocker -> Option<Blocker>;
+    events(task: TaskId, after: u64, limit: usize) = Query::Events { task, after, limit } => Events -> Vec<Event>;
+    log(after: u64, limit: usize) = Query::Log { after, limit } => Events -> Vec<Event>;
+    leased(worker: Option<String>) = Query::Leased { worker } => Runs -> Vec<Run>;
+    workers() = Query::Workers => Workers -> Vec<Worker>;
+    due(now: Timestamp, limit: usize) = Query::Due { now, limit } => Runs -> Vec<Run>;
+    next_due() = Query::NextDue => Time -> Option<Timestamp>;
+    resource(key: ResourceKey) = Query::Resource(key) => Resource -> Option<StoredResource>;
+    resources(kind: String, namespace: Option<String>, after: Option<(String, String)>, limit: usize) =
+        Query::Resources { kind, namespace, after, limit } => Resources -> Vec<StoredResource>;
+    blob(blob: BlobId) = Query::Blob(blob) => Blob -> Option<Vec<u8>>;
+}
+
+impl<S: Store + ?Sized> StoreExt for S {}

@@ -1,0 +1,194 @@
+//! The store on SQLite. Exactly one process opens the file; inside it one writer commits many callers'
+//! bundles together, and readers stand beside it.
+
+mod apply;
+mod backup;
+mod claim;
+mod judge;
+mod lock;
+mod open;
+mod read;
+mod restore;
+mod row;
+mod schema;
+mod writer;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use ostler_kernel::{Bundle, Refusal};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use self::{
+    open::{OpenError, Options, Synchronous},
+    restore::{RestoreError, restore},
+    schema::MigrateError,
+};
+use self::{
+    lock::FileLock,
+    writer::{Broken, Job, Memory, write_batch},
+};
+use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
+
+/// How many callers a batch may hold. Past it the sync is cheap already, and the first would wait too long.
+const MAX_BATCH: usize = 512;
+
+pub struct SqliteStore {
+    options: Options,
+    writer: Writer,
+    readers: Mutex<Vec<Connection>>,
+    hints: watch::Receiver<Hint>,
+    /// Held as long as the store is open: nobody else may open the file.
+    _lock: FileLock,
+}
+
+enum Writer {
+    Thread(mpsc::Sender<Job>),
+    /// For the simulation: commits happen inside the call. None after it broke and could not be reopened.
+    Inline(Mutex<(Option<Connection>, Memory)>),
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it if it isn't there, and starts the writer's thread.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(Options::at(path))
+    }
+
+    /// Without a thread: what a commit does happens inside the call.
+    pub fn open_inline(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(Options { inline: true, ..Options::at(path) })
+    }
+
+    pub fn open_with(options: Options) -> Result<Self, OpenError> {
+        let lock = FileLock::take(&options.path)?;
+        let connection = open::writer(&options)?;
+        let hint = Hint { position: last_position(&connection)?, ..Hint::default() };
+        let (watchers, hints) = watch::channel(hint);
+        let memory = Memory { served: BTreeMap::new(), hint, watchers };
+        let writer = if options.inline {
+            Writer::Inline(Mutex::new((Some(connection), memory)))
+        } else {
+            Writer::Thread(start(connection, memory, options.clone())?)
+        };
+        Ok(Self { options, writer, readers: Mutex::new(Vec::new()), hints, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.options.path
+    }
+
+    /// Writes a consistent copy of the store as it is now. Blocks until the copy is synced.
+    pub fn backup(&self, target: &Path) -> Result<PathBuf, StoreError> {
+        self.with_reader(|reader| backup::backup(reader, target))
+    }
+
+    fn with_reader<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let spare = guard(&self.readers).pop();
+        let reader = match spare {
+            Some(reader) => reader,
+            None => open::reader(&self.options).map_err(|error| StoreError::Read(error.to_string()))?,
+        };
+        let answer = work(&reader).map_err(|error| StoreError::Read(error.to_string()))?;
+        guard(&self.readers).push(reader);
+        Ok(answer)
+    }
+
+    async fn send<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = oneshot::channel();
+        let job = job(sender);
+        match &self.writer {
+            Writer::Thread(jobs) => {
+                jobs.send(job).await.map_err(|_| StoreError::Unavailable("the writer has stopped".into()))?;
+            }
+            Writer::Inline(state) => self.write_inline(&mut guard(state), job)?,
+        }
+        receiver.await.unwrap_or_else(|_| Err(StoreError::Unknown("the writer stopped".into())))
+    }
+
+    fn write_inline(&self, state: &mut (Option<Connection>, Memory), job: Job) -> Result<(), StoreError> {
+        let (connection, memory) = state;
+        if connection.is_none() {
+            *connection =
+                Some(open::writer(&self.options).map_err(|error| StoreError::Unavailable(error.to_string()))?);
+        }
+        if let Some(open) = connection
+            && write_batch(open, memory, vec![job]).is_err()
+        {
+            *connection = None;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
+        self.send(|sender| Job::Commit(bundles, sender)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        self.send(|sender| Job::Claim(claim, sender)).await
+    }
+
+    async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        self.with_reader(|reader| read::read(reader, &query))
+    }
+
+    fn watch(&self) -> watch::Receiver<Hint> {
+        self.hints.clone()
+    }
+}
+
+/// Nothing is left half-done under these locks, so a panic elsewhere doesn't spoil what they guard.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT coalesce(max(position), 0) FROM events", [], |row| row.get(0))
+}
+
+fn start(connection: Connection, memory: Memory, options: Options) -> Result<mpsc::Sender<Job>, OpenError> {
+    let (sender, receiver) = mpsc::channel(4096);
+    std::thread::Builder::new()
+        .name("ostler-store".into())
+        .spawn(move || serve(connection, memory, &options, receiver))
+        .map_err(|error| OpenError::Io { path: PathBuf::new(), error })?;
+    Ok(sender)
+}
+
+/// Takes all that waits, writes it together, and so syncs once for many. After a batch that broke, the
+/// connection is opened anew; until that works, callers are told that the store is not available.
+fn serve(connection: Connection, mut memory: Memory, options: &Options, mut jobs: mpsc::Receiver<Job>) {
+    let mut connection = Some(connection);
+    while let Some(first) = jobs.blocking_recv() {
+        let mut batch = vec![first];
+        while batch.len() < MAX_BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            batch.push(job);
+        }
+        if connection.is_none() {
+            connection = open::writer(options)
+                .inspect_err(|error| tracing::error!(%error, "the store can't be opened again"))
+                .ok();
+        }
+        let Some(open) = &mut connection else {
+            let error = StoreError::Unavailable("the store can't be opened again".into());
+            batch.into_iter().for_each(|job| job.fail(&error));
+            continue;
+        };
+        if let Err(Broken(error)) = write_batch(open, &mut memory, batch) {
+            tracing::error!(%error, "a batch failed; the store is opened again");
+            connection = None;
+        }
+    }
+}

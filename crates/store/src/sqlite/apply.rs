@@ -1,0 +1,253 @@
+//! Writes a bundle's rows. Everything here runs inside the savepoint of that bundle.
+
+use ostler_kernel::{
+    EventBody, Run, Session, Step, Task, TaskId, Timestamp, Worker, Write,
+    resource::{ResourceKey, StoredResource},
+    task::input::Input,
+};
+use rusqlite::{Connection, named_params, params};
+
+use super::row::{self, Key, TaskBody, to_json};
+use crate::Hint;
+
+/// Writes the rows and raises the hint for what they may wake.
+pub fn apply(connection: &Connection, writes: &[Write], hint: &mut Hint) -> rusqlite::Result<()> {
+    for write in writes {
+        match write {
+            Write::NewTask(task) => insert_task(connection, task)?,
+            Write::Task(task) => update_task(connection, task)?,
+            Write::NewRun(run) => insert_run(connection, run, hint)?,
+            Write::Run(run) => update_run(connection, run, hint)?,
+            Write::RunProgress(run) => progress_run(connection, run)?,
+            Write::Session(session) => put_session(connection, session)?,
+            Write::Step(step) => put_step(connection, step)?,
+            Write::Entry { session, seq, entry } => {
+                let sql = "INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)";
+                execute(connection, sql, params![Key(session), seq, to_json(entry)?])?;
+            }
+            Write::Event { task, at, body } => append_event(connection, task, *at, body, hint)?,
+            Write::Input(input) => insert_input(connection, input)?,
+            Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
+            Write::Blocker(blocker) => {
+                let sql = "INSERT OR REPLACE INTO blockers (id, task, body) VALUES (?1, ?2, ?3)";
+                execute(connection, sql, params![Key(&blocker.id), Key(&blocker.task), to_json(blocker)?])?;
+            }
+            Write::Archive { task, at } => {
+                let sql = "UPDATE tasks SET archived_at = ?2 WHERE id = ?1";
+                execute(connection, sql, params![Key(task), at.as_millis()])?;
+            }
+            Write::Worker(worker) => put_worker(connection, worker)?,
+            Write::Renewal { worker, counter } => {
+                let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
+                execute(connection, sql, params![worker, counter])?;
+            }
+            Write::Resource(resource) => put_resource(connection, resource)?,
+            Write::DeleteResource(key) => delete_resource(connection, key)?,
+            Write::Blob { id, bytes } => {
+                let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
+                execute(connection, sql, params![Key(id), bytes])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(params)
+}
+
+fn insert_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO tasks (id, namespace, name, key, state, request, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let (request, body) = (to_json(&task.request)?, to_json(&TaskBody::of(task))?);
+    let key = &task.request.idempotency_key;
+    let state = task.state.name();
+    execute(
+        connection,
+        sql,
+        params![Key(&task.id), task.namespace, task.name, key, state, request, body],
+    )?;
+    Ok(())
+}
+
+fn update_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+    let sql = "UPDATE tasks SET state = ?2, body = ?3 WHERE id = ?1";
+    let body = to_json(&TaskBody::of(task))?;
+    execute(connection, sql, params![Key(&task.id), task.state.name(), body])?;
+    Ok(())
+}
+
+const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, \
+    ended, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)";
+
+fn insert_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::Result<()> {
+    let lane = put_lane(connection, run)?;
+    let due = due(run).map(Timestamp::as_millis);
+    raise(hint, run);
+    let params = params![
+        Key(&run.id),
+        Key(&run.task),
+        Key(&run.session),
+        run.order,
+        lane,
+        run.tag().name(),
+        run.epoch,
+        run.journal,
+        run.rank(),
+        due,
+        to_json(run)?
+    ];
+    execute(connection, INSERT_RUN, params)?;
+    Ok(())
+}
+
+const UPDATE_RUN: &str = "UPDATE runs SET state = :state, epoch = :epoch, journal = :journal, \
+    write_epoch = :write_epoch, write_number = :write_number, rank = :rank, due = :due, live = :live, \
+    ended = :ended, worker = :worker, incarnation = :incarnation, claim = :claim, body = :body WHERE id = :id";
+
+fn update_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::Result<()> {
+    raise(hint, run);
+    let lease = run.lease();
+    let params = named_params! {
+        ":id": Key(&run.id),
+        ":state": run.tag().name(),
+        ":epoch": run.epoch,
+        ":journal": run.journal,
+        ":write_epoch": run.last_write.map(|(epoch, _)| epoch),
+        ":write_number": run.last_write.map(|(_, number)| number),
+        ":rank": run.rank(),
+        ":due": due(run).map(Timestamp::as_millis),
+        ":live": run.is_live().then_some(1),
+        ":ended": run.is_terminal(),
+        ":worker": lease.map(|lease| &lease.worker),
+        ":incarnation": lease.map(|lease| lease.incarnation),
+        ":claim": lease.map(|lease| lease.claim),
+        ":body": to_json(run)?,
+    };
+    execute(connection, UPDATE_RUN, params)?;
+    Ok(())
+}
+
+fn raise(hint: &mut Hint, run: &Run) {
+    hint.ready += u64::from(run.rank().is_some());
+    hint.due += u64::from(due(run).is_some());
+}
+
+/// When something must happen to the run by itself: it wakes, or its deadline passes.
+fn due(run: &Run) -> Option<Timestamp> {
+    let deadline = run.deadline.filter(|_| !run.is_terminal());
+    [run.wake_at(), deadline].into_iter().flatten().min()
+}
+
+fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
+    let sql = "INSERT INTO lanes (namespace, class, slots) VALUES (?1, ?2, ?3) \
+        ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots RETURNING id";
+    let lane = &run.lane;
+    let params = params![lane.namespace, lane.class, lane.limit];
+    connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))
+}
+
+fn progress_run(connection: &Connection, run: &Run) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE runs SET journal = ?2, write_epoch = ?3, write_number = ?4, body = ?5 WHERE id = ?1";
+    let (epoch, number) = run.last_write.unzip();
+    execute(connection, sql, params![Key(&run.id), run.journal, epoch, number, to_json(run)?])?;
+    Ok(())
+}
+
+fn put_session(connection: &Connection, session: &Session) -> rusqlite::Result<()> {
+    let body = to_json(session)?;
+    if session.version > 1 {
+        let sql = "UPDATE sessions SET version = ?2, body = ?3 WHERE id = ?1";
+        execute(connection, sql, params![Key(&session.id), session.version, body])?;
+        return Ok(());
+    }
+    let sql = "INSERT INTO sessions (id, namespace, subject, key, version, body) VALUES (?, ?, ?, ?, ?, ?)";
+    let Session { id, namespace, subject, key, version, .. } = session;
+    execute(connection, sql, params![Key(id), namespace, subject, key, version, body])?;
+    Ok(())
+}
+
+/// A step is opened once and done once; anything else is refused by the key or changes nothing.
+fn put_step(connection: &Connection, step: &Step) -> rusqlite::Result<()> {
+    let (run, index, body) = (Key(&step.id.run), step.id.index, to_json(step)?);
+    if step.is_open() {
+        let sql = "INSERT INTO steps (run, step, open, body) VALUES (?1, ?2, 1, ?3)";
+        execute(connection, sql, params![run, index, body])?;
+        return Ok(());
+    }
+    let sql = "UPDATE steps SET open = 0, body = ?3 WHERE run = ?1 AND step = ?2 AND open = 1";
+    match execute(connection, sql, params![run, index, body])? {
+        0 => Err(rusqlite::Error::StatementChangedRows(0)),
+        _ => Ok(()),
+    }
+}
+
+fn append_event(
+    connection: &Connection,
+    task: &TaskId,
+    at: Timestamp,
+    body: &EventBody,
+    hint: &mut Hint,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE tasks SET next_seq = next_seq + 1 WHERE id = ?1 RETURNING next_seq - 1";
+    let seq: u64 = connection.prepare_cached(sql)?.query_row([Key(task)], |row| row.get(0))?;
+    let sql = "INSERT INTO events (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
+    execute(connection, sql, params![Key(task), seq, at.as_millis(), to_json(body)?])?;
+    hint.position = connection.last_insert_rowid().cast_unsigned();
+    Ok(())
+}
+
+fn insert_input(connection: &Connection, input: &Input) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO inputs (task, number, body) VALUES (?1, ?2, ?3)";
+    execute(connection, sql, params![Key(&input.task), input.number, to_json(input)?])?;
+    let sql = "UPDATE tasks SET last_input = ?2 WHERE id = ?1";
+    execute(connection, sql, params![Key(&input.task), input.number])?;
+    Ok(())
+}
+
+fn consume(
+    connection: &Connection,
+    task: &TaskId,
+    upto: u64,
+    run: &ostler_kernel::RunId,
+) -> rusqlite::Result<()> {
+    let sql = "SELECT body FROM inputs WHERE task = ?1 AND number <= ?2 ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let inputs: Vec<Input> = statement
+        .query_map(params![Key(task), upto], |row| row::from_json(row, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for mut input in inputs.into_iter().filter(|input| input.consumed_by.is_none()) {
+        input.consumed_by = Some(*run);
+        let sql = "UPDATE inputs SET body = ?3 WHERE task = ?1 AND number = ?2";
+        execute(connection, sql, params![Key(task), input.number, to_json(&input)?])?;
+    }
+    let sql = "UPDATE tasks SET consumed_input = ?2 WHERE id = ?1";
+    execute(connection, sql, params![Key(task), upto])?;
+    Ok(())
+}
+
+fn put_worker(connection: &Connection, worker: &Worker) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO workers (name, incarnation, counter, claims, registered_at, instance) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let Worker { name, incarnation, counter, claims, registered_at, instance } = worker;
+    let at = registered_at.as_millis();
+    execute(connection, sql, params![name, incarnation, counter, claims, at, instance])?;
+    Ok(())
+}
+
+fn put_resource(connection: &Connection, resource: &StoredResource) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO resources (kind, namespace, name, version, generation, created_at, body) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let StoredResource { key, version, generation, created_at, document } = resource;
+    let body = to_json(document)?;
+    let params =
+        params![key.kind, key.namespace, key.name, version, generation, created_at.as_millis(), body];
+    execute(connection, sql, params)?;
+    Ok(())
+}
+
+fn delete_resource(connection: &Connection, key: &ResourceKey) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3";
+    execute(connection, sql, [&key.kind, &key.namespace, &key.name])?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Opens connections: the one place that does, so that every one of them has the same settings.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::schema::{MigrateError, migrate};
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub path: PathBuf,
+    pub synchronous: Synchronous,
+    /// Another VFS than the system's: the testing ground's failing disk.
+    pub vfs: Option<String>,
+    pub inline: bool,
+}
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Once it is synced. The only safe one.
+    Full,
+    /// Once it is written. Loses acknowledged work in a power cut; here so that a test can prove that it
+    /// would notice.
+    Normal,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{path:?} is in use by another ostler (process {holder}); one process opens a store")]
+    InUse { path: PathBuf, holder: String },
+    #[error("can't use {path:?}")]
+    Io {
+        path: PathBuf,
+        #[source]
+        error: std::io::Error,
+    },
+    #[error("can't open the store")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("can't bring the store up to date")]
+    Migrate(#[from] MigrateError),
+}
+
+impl Options {
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), synchronous: Synchronous::Full, vfs: None, inline: false }
+    }
+}
+
+pub fn writer(options: &Options) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = connect(options, flags)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = match options.synchronous {
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+pub fn reader(options: &Options) -> rusqlite::Result<Connection> {
+    let connection = connect(options, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn connect(options: &Options, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = match &options.vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(&options.path, flags, vfs.as_str())?,
+        None => Connection::open_with_flags(&options.path, flags)?,
+    };
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}

@@ -1,0 +1,182 @@
+//! Answers queries, on a connection of a reader.
+
+use ostler_kernel::{BlobId, Run, RunId, SessionId, Timestamp, run::RunView};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter, types::Value};
+
+use super::row::{self, EVENT, Key, RESOURCE, TASK, WORKER, from_json};
+use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+
+pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
+    Ok(match query {
+        Query::Task(reference) => Answer::Task(task(connection, reference)?),
+        Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
+        Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
+        Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
+        Query::Steps(run) => {
+            Answer::Steps(all(connection, "SELECT body FROM steps WHERE run = ?1 ORDER BY step", [Key(run)], row::step)?)
+        }
+        Query::Session(session) => Answer::Session(load_session(connection, session)?.map(Box::new)),
+        Query::SessionByKey { namespace, subject, key } => {
+            let sql = "SELECT body FROM sessions WHERE namespace = ?1 AND subject = ?2 AND key = ?3";
+            Answer::Session(one(connection, sql, [namespace, subject, key], row::session)?.map(Box::new))
+        }
+        Query::Entries { session, from, to } => {
+            let sql = "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+            let to = to.map_or(i64::MAX, |to| i64::try_from(to).unwrap_or(i64::MAX));
+            Answer::Entries(all(connection, sql, params![Key(session), from, to], |row| {
+                Ok((row.get(0)?, from_json(row, 1)?))
+            })?)
+        }
+        Query::Inputs { task, after } => {
+            let sql = "SELECT body FROM inputs WHERE task = ?1 AND number > ?2 ORDER BY number";
+            Answer::Inputs(all(connection, sql, params![Key(task), after], |row| from_json(row, 0))?)
+        }
+        Query::Blocker(blocker) => {
+            let sql = "SELECT body FROM blockers WHERE id = ?1";
+            Answer::Blocker(one(connection, sql, [Key(blocker)], |row| from_json(row, 0))?)
+        }
+        Query::Events { task, after, limit } => {
+            let sql = format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            Answer::Events(all(connection, &sql, params![Key(task), after, limit], row::event)?)
+        }
+        Query::Log { after, limit } => {
+            let sql = format!("SELECT {EVENT} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
+            Answer::Events(all(connection, &sql, params![after, limit], row::event)?)
+        }
+        Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref())?),
+        Query::Workers => {
+            let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
+            Answer::Workers(all(connection, &sql, [], row::worker)?)
+        }
+        Query::Due { now, limit } => {
+            let sql = "SELECT body FROM runs WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
+            Answer::Runs(all(connection, sql, params![now.as_millis(), limit], row::run)?)
+        }
+        Query::NextDue => {
+            let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";
+            Answer::Time(one(connection, sql, [], |row| row.get(0))?.map(Timestamp::from_millis))
+        }
+        Query::Resource(key) => {
+            let sql = format!("SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3");
+            Answer::Resource(one(connection, &sql, [&key.kind, &key.namespace, &key.name], row::resource)?)
+        }
+        Query::Resources { kind, namespace, after, limit } => {
+            let sql = format!(
+                "SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND (?2 IS NULL OR namespace = ?2) \
+                 AND (namespace, name) > (?3, ?4) ORDER BY namespace, name LIMIT ?5"
+            );
+            let (space, name) = after.clone().unwrap_or_default();
+            let params = params![kind, namespace, space, name, limit];
+            Answer::Resources(all(connection, &sql, params, row::resource)?)
+        }
+        Query::Blob(blob) => Answer::Blob(load_blob(connection, blob)?),
+    })
+}
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(params, map).optional()
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, map)?.collect()
+}
+
+fn task(connection: &Connection, reference: &TaskRef) -> rusqlite::Result<Option<TaskRow>> {
+    let by = |condition: &str| format!("SELECT {TASK} FROM tasks WHERE {condition}");
+    match reference {
+        TaskRef::Id(id) => one(connection, &by("id = ?1"), [Key(id)], row::task),
+        TaskRef::Name { namespace, name } => {
+            one(connection, &by("namespace = ?1 AND name = ?2"), [namespace, name], row::task)
+        }
+        TaskRef::Key { namespace, key } => {
+            one(connection, &by("namespace = ?1 AND key = ?2"), [namespace, key], row::task)
+        }
+    }
+}
+
+fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<TaskRow>> {
+    let mut sql = format!("SELECT {TASK} FROM tasks WHERE 1");
+    let mut values: Vec<Value> = Vec::new();
+    if let Some(namespace) = &filter.namespace {
+        sql.push_str(" AND namespace = ?");
+        values.push(namespace.clone().into());
+    }
+    if !filter.archived {
+        sql.push_str(" AND archived_at IS NULL");
+    }
+    if !filter.states.is_empty() {
+        sql.push_str(&format!(" AND state IN ({})", vec!["?"; filter.states.len()].join(", ")));
+        values.extend(filter.states.iter().cloned().map(Value::from));
+    }
+    if let Some(before) = &filter.before {
+        sql.push_str(" AND id < ?");
+        values.push(before.as_bytes().to_vec().into());
+    }
+    sql.push_str(" ORDER BY id DESC LIMIT ?");
+    values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).into());
+    all(connection, &sql, params_from_iter(values), row::task)
+}
+
+fn load_run(connection: &Connection, id: RunId) -> rusqlite::Result<Option<Run>> {
+    one(connection, "SELECT body FROM runs WHERE id = ?1", [Key(&id)], row::run)
+}
+
+fn load_session(
+    connection: &Connection,
+    id: &SessionId,
+) -> rusqlite::Result<Option<ostler_kernel::Session>> {
+    one(connection, "SELECT body FROM sessions WHERE id = ?1", [Key(id)], row::session)
+}
+
+fn load_blob(connection: &Connection, id: &BlobId) -> rusqlite::Result<Option<Vec<u8>>> {
+    one(connection, "SELECT bytes FROM blobs WHERE id = ?1", [Key(id)], |row| row.get(0))
+}
+
+fn leased(connection: &Connection, worker: Option<&str>) -> rusqlite::Result<Vec<Run>> {
+    match worker {
+        Some(worker) => {
+            all(connection, "SELECT body FROM runs WHERE worker = ?1 ORDER BY id", [worker], row::run)
+        }
+        None => all(
+            connection,
+            "SELECT body FROM runs WHERE worker IS NOT NULL ORDER BY id",
+            [],
+            row::run,
+        ),
+    }
+}
+
+/// One transaction, so that the rows belong together.
+fn run_view(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunView>> {
+    let transaction = connection.unchecked_transaction()?;
+    let Some(run) = load_run(&transaction, id)? else { return Ok(None) };
+    let (Some(session), Some(task)) =
+        (load_session(&transaction, &run.session)?, task(&transaction, &TaskRef::Id(run.task))?)
+    else {
+        return Ok(None);
+    };
+    let sql = "SELECT body FROM steps WHERE run = ?1 AND open = 1 ORDER BY step";
+    let open_steps = all(&transaction, sql, [Key(&id)], row::step)?;
+    let sql = "SELECT body FROM runs WHERE session = ?1 AND place > ?2 AND ended = 0 ORDER BY place LIMIT 1";
+    let next = one(&transaction, sql, params![Key(&run.session), run.order], row::run)?;
+    Ok(Some(RunView {
+        task: task.task,
+        run,
+        session,
+        open_steps,
+        next,
+        last_input: task.last_input,
+        consumed_input: task.consumed_input,
+    }))
+}
+
