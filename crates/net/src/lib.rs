@@ -1,1 +1,27 @@
 //! The one outbound HTTP client: address checks, redirects, proxies, timeouts.
+//!
+//! Every call that leaves this process by HTTP goes through [`Client`], so that each address is checked when
+//! it is dialled, each wait and each answer is bounded, and each failure says whether the other side may have
+//! seen the request. What a status or a body means is for the caller to say.
+
+mod address;
+mod body;
+mod client;
+mod error;
+mod redact;
+mod request;
+mod resolver;
+mod response;
+mod retry_after;
+mod tls;
+mod watchdog;
+
+pub use address::{AddressKind, classify};
+pub use bytes::Bytes;
+pub use client::Client;
+pub use error::NetError;
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+pub use redact::{excerpt, redact};
+pub use request::{Request, Timeouts};
+pub use response::{Response, status_text};
+pub use watchdog::Waiting;

@@ -1,0 +1,151 @@
+//! Which addresses may be dialled. Everything that is not plainly public counts as private, and the addresses
+//! where clouds hand out credentials are refused to everyone. An IPv4 address that hides in an IPv6 one is
+//! judged as what it is.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+/// Why an address is not a public one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AddressKind {
+    Loopback,
+    /// RFC 1918, unique local, site local.
+    Private,
+    LinkLocal,
+    /// Carrier-grade NAT, 100.64.0.0/10.
+    Shared,
+    /// Serves credentials to whoever asks from inside a cloud.
+    Metadata,
+    Unspecified,
+    Multicast,
+    /// Documentation, benchmarks, tunnels, and what nobody was given yet.
+    Reserved,
+}
+
+/// What is special about an address; `None` for a public one.
+pub fn classify(address: IpAddr) -> Option<AddressKind> {
+    match address {
+        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V6(address) => classify_v6(address),
+    }
+}
+
+/// Refuses an address that must not be dialled.
+pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressKind> {
+    match classify(address) {
+        None => Ok(()),
+        Some(AddressKind::Metadata) => Err(AddressKind::Metadata),
+        Some(_) if allow_private => Ok(()),
+        Some(kind) => Err(kind),
+    }
+}
+
+/// AWS, Azure, Google and most others share the first; then ECS and EKS, Scaleway, Tencent, Alibaba, Oracle,
+/// and the Azure host agent, which has a public address.
+const METADATA_V4: [Ipv4Addr; 8] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(169, 254, 170, 2),
+    Ipv4Addr::new(169, 254, 170, 23),
+    Ipv4Addr::new(169, 254, 42, 42),
+    Ipv4Addr::new(169, 254, 0, 23),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+
+/// AWS, EKS, Google, Scaleway, Oracle.
+const METADATA_V6: [Ipv6Addr; 5] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+];
+
+fn classify_v4(address: Ipv4Addr) -> Option<AddressKind> {
+    if METADATA_V4.contains(&address) {
+        return Some(AddressKind::Metadata);
+    }
+    match address.octets() {
+        [0, 0, 0, 0] => Some(AddressKind::Unspecified),
+        [0, ..] => Some(AddressKind::Reserved),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some(AddressKind::Private),
+        [100, 64..=127, ..] => Some(AddressKind::Shared),
+        [127, ..] => Some(AddressKind::Loopback),
+        [169, 254, ..] => Some(AddressKind::LinkLocal),
+        [192, 0, 0 | 2, _] | [192, 88, 99, _] => Some(AddressKind::Reserved),
+        [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => Some(AddressKind::Reserved),
+        [224..=239, ..] => Some(AddressKind::Multicast),
+        [240..=255, ..] => Some(AddressKind::Reserved),
+        _ => None,
+    }
+}
+
+fn classify_v6(address: Ipv6Addr) -> Option<AddressKind> {
+    if METADATA_V6.contains(&address) {
+        return Some(AddressKind::Metadata);
+    }
+    if address.is_unspecified() {
+        return Some(AddressKind::Unspecified);
+    }
+    if address.is_loopback() {
+        return Some(AddressKind::Loopback);
+    }
+    if let Some(embedded) = embedded_v4(address) {
+        return classify_v4(embedded);
+    }
+    match address.segments() {
+        // NAT64 inside one's own network (RFC 8215): private, whatever it leads to.
+        [0x64, 0xff9b, 1, .., high, low] => match classify_v4(v4(high, low)) {
+            Some(AddressKind::Metadata) => Some(AddressKind::Metadata),
+            _ => Some(AddressKind::Private),
+        },
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Some(AddressKind::Private),
+        [0xfe80..=0xfebf, ..] => Some(AddressKind::LinkLocal),
+        [0xff00..=0xffff, ..] => Some(AddressKind::Multicast),
+        // Teredo and its neighbours, and documentation.
+        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
+            Some(AddressKind::Reserved)
+        }
+        // The part of the space that is in public use.
+        [0x2000..=0x3fff, ..] => None,
+        _ => Some(AddressKind::Reserved),
+    }
+}
+
+/// The IPv4 address that packets to this one end up at.
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    match address.segments() {
+        // Compatible, mapped, translated, NAT64.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => Some(v4(high, low)),
+        [0, 0, 0, 0, 0xffff, 0, high, low] => Some(v4(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
+        // 6to4.
+        [0x2002, high, low, ..] => Some(v4(high, low)),
+        _ => None,
+    }
+}
+
+fn v4(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))
+}
+
+impl fmt::Display for AddressKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AddressKind::Loopback => "a loopback address",
+            AddressKind::Private => "a private address",
+            AddressKind::LinkLocal => "a link-local address",
+            AddressKind::Shared => "a carrier's shared address",
+            AddressKind::Metadata => "a cloud metadata address",
+            AddressKind::Unspecified => "the unspecified address",
+            AddressKind::Multicast => "a multicast address",
+            AddressKind::Reserved => "a reserved address",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! Names to addresses, checked at the moment of dialling: a name that leads to one address it must not lead
+//! to is refused as a whole, so that no second answer of a name server can smuggle one in.
+
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::address::{self, AddressKind};
+
+pub(crate) struct CheckedResolver {
+    pub(crate) allow_private: bool,
+}
+
+/// Travels through the HTTP library as its error and is found again in `error.rs`.
+#[derive(Debug, thiserror::Error)]
+#[error("{address} is {kind}")]
+pub(crate) struct RefusedAddress {
+    pub(crate) address: IpAddr,
+    pub(crate) kind: AddressKind,
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            for found in &found {
+                check(found.ip(), allow_private)?;
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), RefusedAddress> {
+    address::check(address, allow_private).map_err(|kind| RefusedAddress { address, kind })
+}

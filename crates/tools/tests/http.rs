@@ -1,0 +1,196 @@
+//! HTTP tools over real sockets: what is sent, and what each answer and each failure comes to.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "../../net/tests/support/mod.rs"]
+mod support;
+
+use ostler_kernel::{
+    ErrorClass, Failure,
+    plan::ToolPlan,
+    retry::{Jitter, RetryPolicy},
+};
+use ostler_net::Client;
+use ostler_tools::{Registry, ToolRequest, Toolbox};
+use serde_json::{Value, json};
+use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
+
+fn registry() -> Registry {
+    let runtime = TokioRuntime::new();
+    Registry::standard(Client::new(runtime.clone()).unwrap(), runtime).unwrap()
+}
+
+fn request(endpoint: String) -> ToolRequest {
+    let retry = RetryPolicy { max_attempts: 1, backoff_ms: 1, max_backoff_ms: 1, jitter: Jitter::None };
+    let tool = ToolPlan {
+        name: "t".into(),
+        way: "http".into(),
+        endpoint,
+        description: String::new(),
+        input_schema: Some(json!({"type": "object"})),
+        idempotent: false,
+        timeout_ms: 5_000,
+        retry,
+        allow_private: true,
+    };
+    ToolRequest {
+        tool,
+        request_id: "run_1-2".into(),
+        namespace: "default".into(),
+        agent: "a".into(),
+        task: "task".into(),
+        arguments: json!({"city": "Oslo"}),
+    }
+}
+
+async fn call(server: &Server) -> Result<String, Failure> {
+    registry().call(request(server.url("/tool"))).await
+}
+
+#[tokio::test]
+async fn the_arguments_are_posted_and_the_answer_is_the_result() {
+    let mut server = Server::start([answer("200 OK", "", " 21 degrees\n")]).await;
+    assert_eq!(call(&server).await.unwrap(), "21 degrees");
+    let (_, head, body) = server.request().await;
+    assert!(head.starts_with("POST /tool HTTP/1.1\r\n"), "{head}");
+    for line in ["content-type: application/json", "x-request-id: run_1-2", "idempotency-key: run_1-2"] {
+        assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} in {head}");
+    }
+    assert_eq!(body, r#"{"city":"Oslo"}"#);
+}
+
+#[tokio::test]
+async fn a_tool_without_a_schema_gets_the_bare_input() {
+    let generic = json!({"input": "say \"hi\""});
+    let cases: [(Option<Value>, Value, &str); 4] = [
+        (None, generic.clone(), "say \"hi\""),
+        (None, json!({"input": 7}), r#"{"input":7}"#),
+        (None, json!({"input": "x", "more": 1}), r#"{"input":"x","more":1}"#),
+        (Some(json!({"type": "object"})), generic, r#"{"input":"say \"hi\""}"#),
+    ];
+    for (schema, arguments, expected) in cases {
+        let mut server = Server::start([answer("200 OK", "", "")]).await;
+        let mut request = request(server.url("/"));
+        request.tool.input_schema = schema;
+        request.arguments = arguments;
+        assert_eq!(registry().call(request).await.unwrap(), "");
+        assert_eq!(server.request().await.2, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_envelope_is_opened_and_other_json_is_a_result() {
+    let json = "content-type: application/json\r\n";
+    let server = Server::start([
+        answer("200 OK", json, r#"{"tool_contract_version":"v1","status":"ok","output":{"result":"42"}}"#),
+        answer("200 OK", json, r#"{"status":"shipped"}"#),
+        answer("200 OK", json, r#"{"status":"denied","error":{"message":"not you"}}"#),
+    ])
+    .await;
+    assert_eq!(call(&server).await.unwrap(), "42");
+    assert_eq!(call(&server).await.unwrap(), r#"{"status":"shipped"}"#);
+    let failure = call(&server).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("permission_denied", "not you"));
+}
+
+#[track_caller]
+fn check(failure: &Failure, class: ErrorClass, code: &str) {
+    assert_eq!((failure.class, failure.code.as_str()), (class, code), "{failure}");
+}
+
+#[tokio::test]
+async fn every_error_status_has_its_code() {
+    use ErrorClass::{OutcomeUnknown, Permanent, Transient};
+    let cases = [
+        ("400 Bad Request", Permanent, "execution_failed"),
+        ("401 Unauthorized", Permanent, "auth_invalid"),
+        ("403 Forbidden", Permanent, "auth_forbidden"),
+        ("404 Not Found", Permanent, "execution_failed"),
+        ("408 Request Timeout", Transient, "timeout"),
+        ("429 Too Many", Transient, "execution_failed"),
+        ("500 Oops", Transient, "execution_failed"),
+        ("503 Unavailable", Transient, "execution_failed"),
+        ("504 Gateway Timeout", OutcomeUnknown, "outcome_unknown"),
+        ("302 Elsewhere", Permanent, "execution_failed"),
+    ];
+    for (status, class, code) in cases {
+        let server = Server::start([answer(status, "", "the token=hush is wrong")]).await;
+        let failure = call(&server).await.unwrap_err();
+        check(&failure, class, code);
+        assert!(!failure.message.contains("hush"), "{failure}");
+    }
+}
+
+/// Ways for a call to break: before it was sent, and behind that.
+fn interruptions() -> [Vec<Act>; 4] {
+    [
+        vec![Act::Close],
+        vec![Act::Hang],
+        vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Close],
+        vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Hang],
+    ]
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_off_once_sent_has_an_unknown_outcome() {
+    for acts in interruptions() {
+        let server = Server::start([acts]).await;
+        let mut request = request(server.url("/"));
+        request.tool.timeout_ms = 60;
+        check(&registry().call(request).await.unwrap_err(), ErrorClass::OutcomeUnknown, "outcome_unknown");
+    }
+}
+
+#[tokio::test]
+async fn an_idempotent_call_that_breaks_off_is_made_again_under_the_same_id() {
+    for acts in interruptions() {
+        let mut server = Server::start([acts, answer("200 OK", "", "done")]).await;
+        let mut request = request(server.url("/"));
+        request.tool.timeout_ms = 60;
+        request.tool.idempotent = true;
+        request.tool.retry.max_attempts = 2;
+        assert_eq!(registry().call(request).await.unwrap(), "done");
+        let mut ids = Vec::new();
+        while ids.len() < 2 {
+            if let Seen::Request { head, .. } = server.seen().await {
+                ids.extend(head.lines().find(|line| line.starts_with("x-request-id")).map(str::to_owned));
+            }
+        }
+        assert_eq!(ids, ["x-request-id: run_1-2", "x-request-id: run_1-2"]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_never_sent_is_just_a_failure() {
+    let nobody = format!("http://{}/", closed_port().await);
+    check(
+        &registry().call(request(nobody.clone())).await.unwrap_err(),
+        ErrorClass::Transient,
+        "execution_failed",
+    );
+    let mut public = request(nobody);
+    public.tool.allow_private = false;
+    let refused = registry().call(public).await.unwrap_err();
+    check(&refused, ErrorClass::Permanent, "runtime_policy_invalid");
+    let metadata = registry().call(request("http://169.254.169.254/".into())).await.unwrap_err();
+    check(&metadata, ErrorClass::Permanent, "runtime_policy_invalid");
+}
+
+#[tokio::test]
+async fn a_result_has_a_bound() {
+    let server = Server::start([answer("200 OK", "", &"x".repeat(4 * 1024 * 1024 + 1))]).await;
+    check(&call(&server).await.unwrap_err(), ErrorClass::Permanent, "execution_failed");
+}
+
+#[tokio::test]
+async fn dropping_a_call_closes_its_connection() {
+    let mut server = Server::start([vec![Act::Hang]]).await;
+    let registry = registry();
+    let mut call = Box::pin(registry.call(request(server.url("/"))));
+    tokio::select! {
+        _ = &mut call => panic!("nobody answered"),
+        _ = server.request() => {}
+    }
+    drop(call);
+    assert_eq!(server.seen().await, Seen::Closed { connection: 0 });
+}
