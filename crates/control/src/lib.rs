@@ -1,1 +1,96 @@
-//! Accepts commands, dispatches to workers, recovers.
+//! Accepts commands, dispatches to workers, recovers what was lost.
+//!
+//! Everything decided here is decided on what was read, and counts only if that is still true when it is
+//! committed: a refusal means to look again. Nothing that matters is kept in memory alone.
+
+pub mod commands;
+pub mod error;
+pub mod feed;
+
+mod dispatch;
+mod leases;
+mod plans;
+mod reconcilers;
+mod resources;
+mod signals;
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_kernel::{Bundle, Refusal, Runtime, runtime::AbortOnDrop};
+use ostler_store::{Committed, Store, StoreError};
+
+pub use commands::create_task::{Created, NewTask};
+pub use error::ControlError;
+pub use feed::{Feed, Follower};
+pub use ostler_store as store;
+use {feed::Hub, leases::Leases, plans::Plans, signals::Signals};
+
+#[derive(Debug, Clone)]
+pub struct ControlConfig {
+    /// How long a worker may be silent before its runs are given to others.
+    pub lease: Duration,
+}
+
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(30) }
+    }
+}
+
+pub struct Control {
+    store: Arc<dyn Store>,
+    runtime: Arc<dyn Runtime>,
+    config: ControlConfig,
+    leases: Leases,
+    plans: Plans,
+    signals: Signals,
+    feed: Arc<Hub>,
+}
+
+/// Keeps the background work going as long as it is held.
+pub struct Background {
+    _activities: Vec<AbortOnDrop>,
+}
+
+impl Control {
+    pub fn new(store: Arc<dyn Store>, runtime: Arc<dyn Runtime>, config: ControlConfig) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            runtime,
+            config,
+            leases: Leases::default(),
+            plans: Plans::default(),
+            signals: Signals::default(),
+            feed: Arc::new(Hub::default()),
+        })
+    }
+
+    /// Starts what happens by itself: judging leases, waking what is due, following the log.
+    pub fn start(self: &Arc<Self>) -> Background {
+        let judge = Arc::clone(self);
+        let waker = Arc::clone(self);
+        let follower = Arc::clone(self);
+        let spawn = |name, future| self.runtime.spawn(name, future).abort_on_drop();
+        Background {
+            _activities: vec![
+                spawn("lease judge", Box::pin(async move { judge.judge_leases().await })),
+                spawn("due wake", Box::pin(async move { waker.wake_due().await })),
+                spawn("log follower", Box::pin(async move { follower.follow_log().await })),
+            ],
+        }
+    }
+
+    pub fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Commits one bundle. The inner result says whether it counted.
+    async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
+        let mut results = self.store.commit(vec![bundle]).await?;
+        results.pop().ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))
+    }
+}

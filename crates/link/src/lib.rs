@@ -1,1 +1,77 @@
 //! What a worker and a server say to each other: the worker port and its messages.
+//!
+//! Every message is plain data that can be sent: `ostler up` passes it in process, the simulation delays,
+//! drops and repeats it. A worker never opens the store; this is all it can ask for.
+
+pub mod message;
+pub mod tokio_runtime;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+pub use message::{
+    Assignment, Caller, ClaimRequest, Delta, InputsRequest, JournalRequest, LeaveRequest, RegisterRequest,
+    Registered, RenewRequest, Request, Response, Signal, SignalKind, SignalsRequest,
+};
+pub use tokio_runtime::TokioRuntime;
+
+/// The worker port. Implemented by `control` over the store; by whatever carries messages in between.
+#[async_trait]
+pub trait WorkerPort: Send + Sync + 'static {
+    /// A request whose answer was lost may be sent again as it is: it counts once.
+    async fn call(&self, request: Request) -> Result<Response, LinkError>;
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "error", rename_all = "snake_case")]
+pub enum LinkError {
+    /// The run is no longer the caller's: it was cancelled, taken over or has ended. Stop working on it.
+    #[error("the run is no longer held: {found}")]
+    Fenced { found: String },
+    /// An input came that the leaving worker has not seen: go on with it.
+    #[error("an input came in the meantime")]
+    InputArrived,
+    /// A newer incarnation of the same worker has registered. Stop altogether.
+    #[error("another worker has registered under this name")]
+    Superseded,
+    /// No answer, or nobody knows whether it counted. Send it again.
+    #[error("the server can't be reached: {message}")]
+    Unavailable { message: String },
+    /// The request makes no sense to the server; sending it again won't help.
+    #[error("the server refused the request: {message}")]
+    Rejected { message: String },
+}
+
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident($request:ident($type:ty)) -> $response:ident($answer:ty);)*) => {
+        /// The requests as functions, with the type of their answer.
+        #[async_trait]
+        pub trait WorkerPortExt: WorkerPort {
+            $($(#[$doc])*
+            async fn $name(&self, request: $type) -> Result<$answer, LinkError> {
+                match self.call(Request::$request(request)).await? {
+                    Response::$response(answer) => Ok(answer),
+                    other => Err(LinkError::Rejected {
+                        message: format!("{other:?} does not answer {}", stringify!($name)),
+                    }),
+                }
+            })*
+        }
+    };
+}
+
+calls! {
+    register(Register(RegisterRequest)) -> Registered(Registered);
+    /// Waits for runs that are ready, for as long as the request says.
+    claim(Claim(ClaimRequest)) -> Assigned(Vec<Assignment>);
+    journal(Journal(JournalRequest)) -> Journaled(());
+    leave(Leave(LeaveRequest)) -> Left(());
+    /// Says that the worker lives, and which runs it holds; learns which of them it lost.
+    renew(Renew(RenewRequest)) -> Renewed(Vec<ostler_kernel::RunId>);
+    /// Waits for something that concerns the caller's runs.
+    signals(Signals(SignalsRequest)) -> Signals(Vec<Signal>);
+    inputs(Inputs(InputsRequest)) -> Inputs(Vec<ostler_kernel::task::input::Input>);
+    deltas(Deltas(Vec<Delta>)) -> Shown(());
+}
+
+impl<P: WorkerPort + ?Sized> WorkerPortExt for P {}

@@ -1,1 +1,272 @@
 //! Claims runs, keeps leases, drives agents.
+//!
+//! A worker registers and so gets an *incarnation*. Under it three loops run side by side: claim, renew and
+//! signals. If renewing fails for the length of a lease, everything it runs is stopped before anybody else
+//! may start it, and the worker registers anew.
+
+mod claim;
+mod deltas;
+mod equip;
+mod held;
+mod renew;
+mod run_port;
+mod signals;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use ostler_agent::{Runner, llm::Gateway, tools::Toolbox};
+use ostler_link::{Caller, Delta, LinkError, RegisterRequest, Registered, WorkerPort, WorkerPortExt};
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::held::Held;
+
+pub use equip::EquipError;
+/// What whoever starts a worker in its own process needs besides.
+pub use ostler_kernel::Runtime;
+pub use ostler_link::TokioRuntime;
+
+/// How long steps under way may take to finish once the worker is told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone)]
+pub struct WorkerConfig {
+    /// Unique among the workers of a store. The same name again means: it was restarted.
+    pub name: String,
+    /// Runs at once.
+    pub slots: usize,
+}
+
+/// What a worker works with.
+#[derive(Clone)]
+pub struct Equipment {
+    pub port: Arc<dyn WorkerPort>,
+    pub runtime: Arc<dyn Runtime>,
+    pub gateway: Arc<dyn Gateway>,
+    pub toolbox: Arc<dyn Toolbox>,
+    pub runner: Arc<dyn Runner>,
+}
+
+/// Starts the worker in the background.
+pub fn start(config: WorkerConfig, equipment: Equipment) -> WorkerHandle {
+    let stopping = Arc::new(AtomicBool::new(false));
+    let (stop, stop_asked) = watch::channel(false);
+    let (ended, has_ended) = watch::channel(None);
+    let runtime = Arc::clone(&equipment.runtime);
+    let worker = Worker { config, equipment, stopping: Arc::clone(&stopping), stop_asked };
+    let spawned = runtime.spawn(
+        "worker",
+        Box::pin(async move {
+            let end = worker.run().await;
+            ended.send_replace(Some(end));
+        }),
+    );
+    WorkerHandle { stopping, stop, has_ended, spawned }
+}
+
+pub struct WorkerHandle {
+    stopping: Arc<AtomicBool>,
+    stop: watch::Sender<bool>,
+    has_ended: watch::Receiver<Option<End>>,
+    spawned: ostler_kernel::runtime::Spawned,
+}
+
+/// Why a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was asked to, and gave back what it held.
+    Stopped,
+    /// Another one registered under its name.
+    Superseded,
+}
+
+impl WorkerHandle {
+    /// Claims nothing more, lets steps under way finish for a while, gives the rest back.
+    pub async fn stop(mut self) -> Option<End> {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop.send_replace(true);
+        self.has_ended.wait_for(Option::is_some).await.ok().and_then(|end| *end)
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(&mut self) -> Option<End> {
+        self.has_ended.wait_for(Option::is_some).await.ok().and_then(|end| *end)
+    }
+
+    /// As if the process were killed.
+    pub fn abort(&self) {
+        self.spawned.abort();
+    }
+}
+
+struct Worker {
+    config: WorkerConfig,
+    equipment: Equipment,
+    stopping: Arc<AtomicBool>,
+    stop_asked: watch::Receiver<bool>,
+}
+
+/// What a worker has and does between one registration and the next.
+struct Incarnation {
+    caller: Caller,
+    slots: usize,
+    lease: Duration,
+    equipment: Equipment,
+    stopping: Arc<AtomicBool>,
+    held: Arc<Held>,
+    deltas: mpsc::Sender<Delta>,
+    emitted: Mutex<mpsc::Receiver<Delta>>,
+}
+
+/// Why an incarnation is over.
+enum Over {
+    /// Not renewed for the length of a lease.
+    Expired,
+    Superseded,
+}
+
+impl Worker {
+    async fn run(mut self) -> End {
+        let mut last = None;
+        loop {
+            let incarnation = match self.register(last).await {
+                Ok(incarnation) => incarnation,
+                Err(end) => return end,
+            };
+            last = Some(incarnation.caller.incarnation);
+            let over = {
+                let mut stop_asked = self.stop_asked.clone();
+                tokio::select! {
+                    biased;
+                    over = incarnation.work() => Some(over),
+                    _ = stop_asked.wait_for(|stop| *stop) => None,
+                }
+            };
+            match over {
+                None => {
+                    incarnation.wind_down().await;
+                    return End::Stopped;
+                }
+                Some(Over::Superseded) => {
+                    incarnation.held.abort_all();
+                    return End::Superseded;
+                }
+                Some(Over::Expired) => {
+                    tracing::warn!(
+                        worker = self.config.name,
+                        "lost touch for the length of a lease; starting over"
+                    );
+                    incarnation.held.abort_all();
+                }
+            }
+        }
+    }
+
+    /// Asks until it is answered. A process that starts takes over from whoever had its name; one that lost
+    /// touch (`last` is what it was) may have been replaced meanwhile, and then it ends.
+    async fn register(&mut self, last: Option<u64>) -> Result<Incarnation, End> {
+        let runtime = Arc::clone(&self.equipment.runtime);
+        let instance = runtime.random() >> 1;
+        let mut request = RegisterRequest { name: self.config.name.clone(), instance, former: last.unwrap_or(0) };
+        let mut delay = Backoff::new();
+        loop {
+            if *self.stop_asked.borrow() {
+                return Err(End::Stopped);
+            }
+            let sent_at = runtime.monotonic();
+            match self.equipment.port.register(request.clone()).await {
+                Ok(Registered::As { incarnation, lease_ms }) => {
+                    return Ok(self.incarnation(incarnation, Duration::from_millis(lease_ms), sent_at));
+                }
+                Ok(Registered::Present { .. }) if last.is_some() => return Err(End::Superseded),
+                Ok(Registered::Present { incarnation }) => request.former = incarnation,
+                Err(error) => {
+                    tracing::warn!(%error, "can't register; trying again");
+                    tokio::select! {
+                        biased;
+                        _ = self.stop_asked.wait_for(|stop| *stop) => {}
+                        () = delay.wait(&*runtime) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn incarnation(&self, incarnation: u64, lease: Duration, sent_at: Duration) -> Incarnation {
+        let held = Arc::new(Held::default());
+        held.renewed(sent_at, lease);
+        let (deltas, emitted) = mpsc::channel(deltas::ROOM);
+        Incarnation {
+            caller: Caller { worker: self.config.name.clone(), incarnation },
+            slots: self.config.slots,
+            lease,
+            equipment: self.equipment.clone(),
+            stopping: Arc::clone(&self.stopping),
+            held,
+            deltas,
+            emitted: Mutex::new(emitted),
+        }
+    }
+}
+
+impl Incarnation {
+    async fn work(&self) -> Over {
+        tokio::select! {
+            biased;
+            over = self.keep_renewed() => over,
+            over = self.claim_runs() => over,
+            over = self.follow_signals() => over,
+            () = self.show_deltas() => Over::Expired,
+        }
+    }
+
+    /// Runs under way end at their next step, or are cut off and given back. The lease is kept meanwhile.
+    async fn wind_down(&self) {
+        let runtime = &*self.equipment.runtime;
+        tokio::select! {
+            biased;
+            () = self.held.wait_until_empty() => return,
+            _ = self.keep_renewed() => {}
+            () = runtime.sleep(GRACE) => {}
+        }
+        for run in self.held.take_all() {
+            run.give_back().await;
+        }
+    }
+}
+
+/// Waits a little longer each time, up to a second.
+struct Backoff(Duration);
+
+impl Backoff {
+    fn new() -> Self {
+        Self(Duration::from_millis(20))
+    }
+
+    async fn wait(&mut self, runtime: &dyn Runtime) {
+        runtime.sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// Sends a request again until it is answered, one way or the other.
+async fn insist<T, F: Future<Output = Result<T, LinkError>>>(
+    runtime: &dyn Runtime,
+    mut request: impl FnMut() -> F,
+) -> Result<T, LinkError> {
+    let mut delay = Backoff::new();
+    loop {
+        match request().await {
+            Err(LinkError::Unavailable { message }) => {
+                tracing::debug!(message, "no answer; sending it again");
+                delay.wait(runtime).await;
+            }
+            answer => return answer,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What people and programs ask for, one file each.
+
+pub mod answer;
+pub mod archive;
+pub mod cancel;
+pub mod create_task;
+pub mod retry;
+
+use ostler_kernel::{Bundle, TaskId, run::RunView};
+use ostler_store::{StoreExt, TaskFilter, TaskRef, TaskRow};
+
+use crate::{Control, ControlError};
+
+/// How often a decision is made anew when someone else was quicker.
+const TRIES: usize = 32;
+
+impl Control {
+    pub async fn task(&self, namespace: &str, reference: &str) -> Result<TaskRow, ControlError> {
+        let by_id = reference.parse().ok().map(TaskRef::Id);
+        let by_name = || TaskRef::Name { namespace: namespace.to_owned(), name: reference.to_owned() };
+        let row = self.store.task(by_id.unwrap_or_else(by_name)).await?;
+        // An id of another namespace is as good as none.
+        row.filter(|row| row.task.namespace == namespace)
+            .ok_or_else(|| ControlError::NotFound { kind: "task", name: reference.to_owned() })
+    }
+
+    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRow>, ControlError> {
+        Ok(self.store.tasks(filter).await?)
+    }
+
+    /// Reads the task's run, decides, commits; again if something changed in between. Returns the view that
+    /// the decision which counted was made on.
+    async fn decide(
+        &self,
+        task: TaskId,
+        decide: impl Fn(&RunView) -> Result<Bundle, ControlError>,
+    ) -> Result<RunView, ControlError> {
+        for _ in 0..TRIES {
+            let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
+            let row = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?;
+            let view = self.store.run_view(row.task.run).await?.ok_or_else(missing)?;
+            let bundle = decide(&view)?;
+            if self.commit(bundle).await?.is_ok() {
+                return Ok(*view);
+            }
+        }
+        Err(ControlError::Contended)
+    }
+}
+
+fn ended(view: &RunView) -> ControlError {
+    ControlError::Ended { name: view.task.name.clone(), state: view.task.state.name() }
+}

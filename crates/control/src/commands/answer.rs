@@ -1,0 +1,56 @@
+//! What a live task is given: an input, or the answer to what it waits for.
+
+use ostler_kernel::{InputId, RunState, TaskId, run::wake::resolve, task::input::accept_input};
+use ostler_link::SignalKind;
+use ostler_store::{StoreExt, TaskRef};
+
+use super::{TRIES, ended};
+use crate::{Control, ControlError};
+
+impl Control {
+    /// Adds an input to a task that has not ended.
+    pub async fn input(&self, task: TaskId, text: &str) -> Result<(), ControlError> {
+        let id = InputId::new(&*self.runtime);
+        for _ in 0..TRIES {
+            let view = self.live_view(task).await?;
+            let blocker = match view.run.state {
+                RunState::Waiting { on } => self.store.blocker(on).await?,
+                _ => None,
+            };
+            let now = self.runtime.now();
+            let bundle = accept_input(&view, blocker.as_ref(), id, text, now).map_err(|_| ended(&view))?;
+            if self.commit(bundle).await?.is_ok() {
+                if let Some(lease) = view.run.lease() {
+                    self.signals.send(lease, view.run.id, SignalKind::Input);
+                }
+                return Ok(());
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    /// Answers the blocker that the task waits for.
+    pub async fn resolve(&self, task: TaskId, resolution: &str) -> Result<(), ControlError> {
+        for _ in 0..TRIES {
+            let view = self.live_view(task).await?;
+            let RunState::Waiting { on } = view.run.state else {
+                let (name, state) = (&view.task.name, view.task.state.name());
+                return Err(ControlError::Conflict(format!("task {name:?} is {state}: it waits for nothing")));
+            };
+            let Some(blocker) = self.store.blocker(on).await? else { continue };
+            let now = self.runtime.now();
+            let Ok(bundle) = resolve(&view, &blocker, resolution, now) else { continue };
+            if self.commit(bundle).await?.is_ok() {
+                return Ok(());
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    async fn live_view(&self, task: TaskId) -> Result<Box<ostler_kernel::run::RunView>, ControlError> {
+        let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
+        let row = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?;
+        let view = self.store.run_view(row.task.run).await?.ok_or_else(missing)?;
+        if view.run.is_terminal() { Err(ended(&view)) } else { Ok(view) }
+    }
+}

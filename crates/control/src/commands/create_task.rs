@@ -1,0 +1,188 @@
+//! Accepts a request: once this returns, the work survives.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ostler_kernel::{
+    BlobId, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
+    conversation::Context,
+    plan::AgentPlan,
+    queue::{Lane, Priority},
+    retry::RetryPolicy,
+    task::{
+        TaskRequest,
+        accept::{Acceptance, accept},
+    },
+};
+use ostler_spec::{Resource, Spec, TaskSpec};
+use ostler_store::{StoreError, StoreExt, TaskRef};
+
+use super::TRIES;
+use crate::{
+    Control, ControlError,
+    plans::{jitter, millis},
+};
+
+/// A task as someone asks for it.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    pub namespace: String,
+    /// Made up if there is none.
+    pub name: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub spec: TaskSpec,
+}
+
+#[derive(Debug, Clone)]
+pub struct Created {
+    pub task: Task,
+    /// The same request was accepted before; this is its task.
+    pub existed: bool,
+}
+
+impl NewTask {
+    /// None if the resource is not a Task.
+    pub fn from_resource(resource: Resource) -> Option<Self> {
+        let Spec::Task(spec) = resource.spec else { return None };
+        let name = Some(resource.metadata.name).filter(|name| !name.is_empty());
+        Some(Self { namespace: resource.metadata.namespace, name, labels: resource.metadata.labels, spec })
+    }
+}
+
+impl Control {
+    pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
+        let problems = Spec::Task(new.spec.clone()).unsupported();
+        if !problems.is_empty() {
+            return Err(ControlError::Invalid(problems));
+        }
+        let Some(agent) = new.spec.agent.clone() else {
+            return Err(ControlError::BadReference("a task names the agent that does it".into()));
+        };
+        if agent.namespace_or(&new.namespace) != new.namespace {
+            return Err(ControlError::BadReference("a task's agent lives in the task's namespace".into()));
+        }
+        let (plan_id, plan) = self.plan(&new.namespace, &agent.name).await?;
+        for _ in 0..TRIES {
+            let acceptance = self.acceptance(&new, plan_id, &plan).await?;
+            let id = acceptance.task;
+            let (task, bundle) = accept(acceptance, self.runtime.now());
+            let refusal = match self.commit(bundle).await {
+                Ok(Ok(_)) => return Ok(Created { task, existed: false }),
+                Ok(Err(refusal)) => refusal,
+                Err(StoreError::Unknown(message)) => return self.find_out(id, message).await,
+                Err(error) => return Err(error.into()),
+            };
+            match refusal.expect {
+                Expect::TaskKey { key, .. } => return self.same_again(&new, &task.request, key).await,
+                Expect::TaskName { name, .. } => {
+                    return Err(ControlError::Conflict(format!("there is a task {name:?} already")));
+                }
+                // Someone else spoke in the same session; look again.
+                _ => {}
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    async fn acceptance(
+        &self,
+        new: &NewTask,
+        plan_id: BlobId,
+        plan: &Arc<AgentPlan>,
+    ) -> Result<Acceptance, ControlError> {
+        let runtime = &*self.runtime;
+        let task = TaskId::new(runtime);
+        let session = self.session_for(new, &plan.agent).await?;
+        Ok(Acceptance {
+            task,
+            run: RunId::new(runtime),
+            namespace: new.namespace.clone(),
+            name: new.name.clone().unwrap_or_else(|| made_up_name(&plan.agent, task)),
+            request: self.request(new, plan_id, plan),
+            model: plan.model.model.clone(),
+            lane: Lane { namespace: new.namespace.clone(), class: plan.agent.clone(), limit: None },
+            session,
+        })
+    }
+
+    async fn session_for(&self, new: &NewTask, agent: &str) -> Result<Session, ControlError> {
+        if let Some(key) = &new.spec.session {
+            let (namespace, subject) = (new.namespace.clone(), agent.to_owned());
+            if let Some(session) = self.store.session_by_key(namespace, subject, key.clone()).await? {
+                return Ok(*session);
+            }
+        }
+        let runtime = &*self.runtime;
+        let context = Context::whole(ContextId::new(runtime));
+        let id = SessionId::new(runtime);
+        Ok(Session::new(id, &new.namespace, agent, new.spec.session.clone(), context))
+    }
+
+    fn request(&self, new: &NewTask, plan: BlobId, agent: &AgentPlan) -> TaskRequest {
+        let spec = &new.spec;
+        let retry = &spec.message_retry;
+        TaskRequest {
+            agent: agent.agent.clone(),
+            plan,
+            message: spec.message(),
+            input: spec.input.clone(),
+            labels: new.labels.clone(),
+            priority: priority(spec.priority),
+            retry: RetryPolicy {
+                max_attempts: retry.max_attempts,
+                backoff_ms: millis(retry.backoff.get()),
+                max_backoff_ms: millis(retry.max_backoff.get()),
+                jitter: jitter(retry.jitter),
+            },
+            session_key: spec.session.clone(),
+            idempotency_key: spec.idempotency_key.clone(),
+            deadline: spec.deadline.map(|deadline| self.runtime.now().after(deadline.get())),
+        }
+    }
+
+    /// The commit's answer was lost: the task is there or it isn't.
+    async fn find_out(&self, id: TaskId, message: String) -> Result<Created, ControlError> {
+        match self.store.task(TaskRef::Id(id)).await? {
+            Some(row) => Ok(Created { task: row.task, existed: false }),
+            None => Err(StoreError::Unavailable(message).into()),
+        }
+    }
+
+    /// The key was used before: for the same request that is its answer, for another it is a mistake.
+    async fn same_again(
+        &self,
+        new: &NewTask,
+        request: &TaskRequest,
+        key: String,
+    ) -> Result<Created, ControlError> {
+        let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
+        let Some(row) = self.store.task(reference).await? else { return Err(ControlError::Contended) };
+        let before = &row.task.request;
+        let same = before.agent == request.agent
+            && before.message == request.message
+            && before.input == request.input
+            && before.session_key == request.session_key;
+        if same {
+            return Ok(Created { task: row.task, existed: true });
+        }
+        Err(ControlError::Conflict(format!(
+            "the idempotency key {key:?} was used for another request, task {:?}",
+            row.task.name
+        )))
+    }
+}
+
+/// Sorts by time, so that the index of names grows at its end.
+fn made_up_name(agent: &str, task: TaskId) -> String {
+    let id = task.to_string();
+    let letters = &id[TaskId::PREFIX.len() + 1..];
+    format!("{agent}-{}", &letters[..letters.len().min(18)])
+}
+
+fn priority(priority: ostler_spec::Priority) -> Priority {
+    match priority {
+        ostler_spec::Priority::Low => Priority::Low,
+        ostler_spec::Priority::Normal => Priority::Normal,
+        ostler_spec::Priority::High => Priority::High,
+        ostler_spec::Priority::Urgent => Priority::Urgent,
+    }
+}

@@ -1,0 +1,60 @@
+//! Asks for the same again. Terminal is terminal: it is a new task that says which one it repeats.
+
+use ostler_kernel::{TaskId, queue::Priority, retry::Jitter};
+use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
+use ostler_store::{StoreExt, TaskRef};
+
+use crate::{Control, ControlError, Created, NewTask};
+
+/// The label that names the repeated task.
+pub const SOURCE_TASK: &str = "ostler.dev/source-task";
+
+impl Control {
+    pub async fn retry(&self, task: TaskId) -> Result<Created, ControlError> {
+        let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
+        let former = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?.task;
+        if !former.state.is_terminal() {
+            return Err(ControlError::NotEnded { name: former.name, state: former.state.name() });
+        }
+        let mut labels = former.request.labels.clone();
+        labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
+        let spec = spec(&former);
+        self.create_task(NewTask { namespace: former.namespace, name: None, labels, spec }).await
+    }
+}
+
+/// The request as it could have been written, with the agent as it is now.
+fn spec(task: &ostler_kernel::Task) -> TaskSpec {
+    let request = &task.request;
+    let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
+    let backoff = duration(request.retry.backoff_ms);
+    TaskSpec {
+        agent: Some(Reference::named(request.agent.clone())),
+        system: None,
+        mode: TaskMode::Run,
+        input: request.input.clone(),
+        priority: match request.priority {
+            Priority::Low => ostler_spec::Priority::Low,
+            Priority::Normal => ostler_spec::Priority::Normal,
+            Priority::High => ostler_spec::Priority::High,
+            Priority::Urgent => ostler_spec::Priority::Urgent,
+        },
+        max_turns: 0,
+        retry: TaskRetry { max_attempts: request.retry.max_attempts, backoff },
+        message_retry: MessageRetry {
+            max_attempts: request.retry.max_attempts,
+            backoff,
+            max_backoff: duration(request.retry.max_backoff_ms),
+            jitter: match request.retry.jitter {
+                Jitter::None => ostler_spec::Jitter::None,
+                Jitter::Full => ostler_spec::Jitter::Full,
+                Jitter::Equal => ostler_spec::Jitter::Equal,
+            },
+            non_retryable: Vec::new(),
+        },
+        requirements: TaskRequirements::default(),
+        session: request.session_key.clone(),
+        deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
+        idempotency_key: None,
+    }
+}

@@ -1,0 +1,86 @@
+//! The worker port over the store: what a worker may ask, checked against its own leases.
+
+mod assign;
+mod register;
+mod renew;
+mod write;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ostler_kernel::{Lease, runtime::timeout};
+use ostler_link::{
+    Assignment, ClaimRequest, Delta, InputsRequest, LinkError, Request, Response, WorkerPort,
+};
+use ostler_store::{Claim, StoreError, StoreExt};
+
+use crate::{Control, feed::Feed};
+
+#[async_trait]
+impl WorkerPort for Control {
+    async fn call(&self, request: Request) -> Result<Response, LinkError> {
+        match request {
+            Request::Register(request) => self.register(request).await.map(Response::Registered),
+            Request::Claim(request) => self.claim(request).await.map(Response::Assigned),
+            Request::Journal(request) => self.journal(request).await.map(Response::Journaled),
+            Request::Leave(request) => self.leave(request).await.map(Response::Left),
+            Request::Renew(request) => self.renew(request).await.map(Response::Renewed),
+            Request::Signals(request) => {
+                let wait = Duration::from_millis(request.wait_ms);
+                Ok(Response::Signals(self.signals.fetch(&*self.runtime, &request.caller, wait).await))
+            }
+            Request::Inputs(request) => self.inputs(request).await.map(Response::Inputs),
+            Request::Deltas(deltas) => {
+                self.show(deltas);
+                Ok(Response::Shown(()))
+            }
+        }
+    }
+}
+
+impl Control {
+    /// Waits for runs that are ready. No polling: the store tells when one becomes so, and the worker asks
+    /// again after its wait, which repairs a wake-up that was lost.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Assignment>, LinkError> {
+        let mut hints = self.store.watch();
+        let deadline = self.runtime.monotonic() + Duration::from_millis(request.wait_ms);
+        let lease = Lease {
+            worker: request.caller.worker,
+            incarnation: request.caller.incarnation,
+            claim: request.number,
+        };
+        loop {
+            let ready = hints.borrow_and_update().ready;
+            let claim = Claim { lease: lease.clone(), slots: request.slots, now: self.runtime.now() };
+            let claimed = self.store.claim(claim).await.map_err(unavailable)?;
+            if !claimed.is_empty() {
+                return self.assignments(claimed).await;
+            }
+            let left = deadline.saturating_sub(self.runtime.monotonic());
+            let woken = timeout(&*self.runtime, left, hints.wait_for(|hint| hint.ready != ready)).await;
+            match woken {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => return Err(LinkError::Unavailable { message: "the store is closed".into() }),
+                Err(_) => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    async fn inputs(
+        &self,
+        request: InputsRequest,
+    ) -> Result<Vec<ostler_kernel::task::input::Input>, LinkError> {
+        self.store.inputs(request.task, request.after).await.map_err(unavailable)
+    }
+
+    fn show(&self, deltas: Vec<Delta>) {
+        for delta in deltas {
+            self.feed.show(delta.task, Feed::Delta(delta));
+        }
+    }
+}
+
+/// Whatever is wrong with the store, the worker's only way on is to ask again.
+fn unavailable(error: StoreError) -> LinkError {
+    LinkError::Unavailable { message: error.to_string() }
+}

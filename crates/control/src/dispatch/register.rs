@@ -1,0 +1,64 @@
+//! A worker starts. What its former incarnation held is given to others at once.
+
+use ostler_kernel::{
+    BlockerId, Lease, RunId,
+    run::take_over::{Cause, take_over},
+    worker,
+};
+use ostler_link::{Caller, LinkError, RegisterRequest, Registered};
+use ostler_store::StoreExt;
+
+use super::unavailable;
+use crate::Control;
+
+impl Control {
+    pub(super) async fn register(&self, request: RegisterRequest) -> Result<Registered, LinkError> {
+        let RegisterRequest { name, instance, former } = request;
+        let workers = self.store.workers().await.map_err(unavailable)?;
+        let present = workers.into_iter().find(|worker| worker.name == name);
+        let incarnation = present.as_ref().map_or(0, |worker| worker.incarnation);
+        let worker = match present {
+            // The answer was lost; it is registered.
+            Some(worker) if worker.instance == instance => worker,
+            _ if incarnation != former => return Ok(Registered::Present { incarnation }),
+            present => {
+                let (worker, bundle) =
+                    worker::register(&name, instance, present.as_ref(), self.runtime.now());
+                if self.commit(bundle).await.map_err(unavailable)?.is_err() {
+                    // Another one of the same name was quicker.
+                    return Ok(Registered::Present { incarnation: worker.incarnation });
+                }
+                worker
+            }
+        };
+        let caller = Caller { worker: worker.name.clone(), incarnation: worker.incarnation };
+        self.signals.forget_former(&caller);
+        self.give_up_former(&worker.name, worker.incarnation).await?;
+        let lease_ms = u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX);
+        Ok(Registered::As { incarnation: worker.incarnation, lease_ms })
+    }
+
+    /// Takes from a worker what it held before its present incarnation.
+    pub(crate) async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
+        for run in self.store.leased(Some(name.to_owned())).await.map_err(unavailable)? {
+            if let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) {
+                self.take(run.id, lease, Cause::Restarted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a run out of its worker's hands, if it still is in the same ones.
+    pub(crate) async fn take(&self, run: RunId, lease: &Lease, cause: Cause) -> Result<(), LinkError> {
+        let Some(view) = self.store.run_view(run).await.map_err(unavailable)? else { return Ok(()) };
+        if view.run.lease() != Some(lease) {
+            return Ok(());
+        }
+        let quarantine = BlockerId::new(&*self.runtime);
+        let Ok(bundle) = take_over(&view, cause, quarantine, self.runtime.now()) else { return Ok(()) };
+        if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
+            self.stopped(&view);
+        }
+        Ok(())
+    }
+}

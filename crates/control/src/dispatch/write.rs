@@ -1,0 +1,86 @@
+//! A worker's writes: its journal, and how it leaves a run.
+
+use ostler_kernel::{
+    Expect, Refusal,
+    bundle::WriteKey,
+    run::{
+        RunView,
+        end::leave,
+        journal::journal,
+    },
+};
+use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError};
+use ostler_store::StoreExt;
+
+use super::unavailable;
+use crate::Control;
+
+impl Control {
+    pub(super) async fn journal(&self, request: JournalRequest) -> Result<(), LinkError> {
+        let JournalRequest { caller, key, progress } = request;
+        let view = self.held(&caller, key).await?;
+        let bundle = journal(&view.run, key, &progress, self.runtime.now());
+        let answer = self.commit(bundle.clone()).await;
+        match answer.map_err(|error| self.in_doubt(key, error))? {
+            Ok(committed) if committed.duplicate => self.leases.drop(key.run),
+            Ok(_) => self.leases.absorb(key.run, &bundle),
+            Err(refusal) => return Err(self.refused(key, refusal)),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn leave(&self, request: LeaveRequest) -> Result<(), LinkError> {
+        let LeaveRequest { caller, key, progress, leave: how } = request;
+        let mut view = self.held(&caller, key).await?;
+        loop {
+            let bundle =
+                leave(&view, key, &progress, how.clone(), self.runtime.now(), self.runtime.random());
+            let answer = self.commit(bundle).await;
+            match answer.map_err(|error| self.in_doubt(key, error))? {
+                Ok(_) => {
+                    self.leases.drop(key.run);
+                    return Ok(());
+                }
+                // Someone spoke in the session, or the run behind this one was cancelled: look again.
+                Err(Refusal { expect: Expect::Session { .. }, .. }) => view = self.read_held(key).await?,
+                Err(Refusal { expect: Expect::Run { id, .. }, .. }) if id != key.run => {
+                    view = self.read_held(key).await?;
+                }
+                Err(Refusal { expect: Expect::Inputs { .. }, .. }) => return Err(LinkError::InputArrived),
+                Err(refusal) => return Err(self.refused(key, refusal)),
+            }
+        }
+    }
+
+    /// The run as this server knows it, or else as the store does.
+    async fn held(&self, caller: &Caller, key: WriteKey) -> Result<RunView, LinkError> {
+        if key.number == 0 {
+            return Err(LinkError::Rejected { message: "writes are numbered from 1".into() });
+        }
+        let known = self.leases.get(key.run).filter(|view| view.run.epoch == key.epoch);
+        let view = match known {
+            Some(view) if view.run.journal + 1 == key.number => view,
+            _ => self.read_held(key).await?,
+        };
+        let is_holder = view.run.lease().is_none_or(|lease| {
+            lease.worker == caller.worker && lease.incarnation == caller.incarnation
+        });
+        if is_holder { Ok(view) } else { Err(LinkError::Fenced { found: "another worker".into() }) }
+    }
+
+    async fn read_held(&self, key: WriteKey) -> Result<RunView, LinkError> {
+        let view = self.store.run_view(key.run).await.map_err(unavailable)?;
+        view.map(|view| *view).ok_or_else(|| LinkError::Fenced { found: "no such run".into() })
+    }
+
+    fn refused(&self, key: WriteKey, refusal: Refusal) -> LinkError {
+        self.leases.drop(key.run);
+        LinkError::Fenced { found: refusal.found }
+    }
+
+    /// Nobody knows whether it counted: forget what we believed, and let the worker send it again.
+    fn in_doubt(&self, key: WriteKey, error: ostler_store::StoreError) -> LinkError {
+        self.leases.drop(key.run);
+        unavailable(error)
+    }
+}

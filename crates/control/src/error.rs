@@ -1,0 +1,46 @@
+//! What can go wrong with a command, with a stable code for each.
+
+use ostler_spec::Problem;
+use ostler_store::StoreError;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ControlError {
+    #[error("there is no {kind} {name:?}")]
+    NotFound { kind: &'static str, name: String },
+    #[error("{}", problems(.0))]
+    Invalid(Vec<Problem>),
+    #[error("{0}")]
+    BadReference(String),
+    #[error("{0}")]
+    Conflict(String),
+    /// The task has ended; terminal is terminal.
+    #[error("task {name:?} is {state}, which is final")]
+    Ended { name: String, state: &'static str },
+    #[error("task {name:?} is {state}; it has to end first")]
+    NotEnded { name: String, state: &'static str },
+    #[error("the store can't serve this now")]
+    Store(#[from] StoreError),
+    /// Others kept getting in between.
+    #[error("too many others changed it at the same time; try again")]
+    Contended,
+}
+
+impl ControlError {
+    /// Stable; documented in the reference of error codes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ControlError::NotFound { .. } => "not_found",
+            ControlError::Invalid(_) => "invalid_manifest",
+            ControlError::BadReference(_) => "bad_reference",
+            ControlError::Conflict(_) => "conflict",
+            ControlError::Ended { .. } => "task_ended",
+            ControlError::NotEnded { .. } => "task_not_ended",
+            ControlError::Store(_) => "store_unavailable",
+            ControlError::Contended => "contended",
+        }
+    }
+}
+
+fn problems(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,137 @@
+//! Shows a task live: its log, and beside it the text as it comes. One follower reads the store's log and
+//! hands each event to those who watch that task; who falls behind reads on from the store.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ostler_kernel::{Event, TaskId};
+use ostler_link::Delta;
+use ostler_store::{Store, StoreError, StoreExt};
+use tokio::sync::broadcast;
+
+use crate::Control;
+
+#[derive(Debug, Clone)]
+pub enum Feed {
+    Event(Arc<Event>),
+    Delta(Delta),
+}
+
+/// What may wait for one who watches before it has to read the log again.
+const ROOM: usize = 256;
+
+const AT_ONCE: usize = 512;
+
+#[derive(Default)]
+pub struct Hub {
+    watched: Mutex<BTreeMap<TaskId, broadcast::Sender<Feed>>>,
+}
+
+impl Hub {
+    fn subscribe(&self, task: TaskId) -> broadcast::Receiver<Feed> {
+        self.lock().entry(task).or_insert_with(|| broadcast::channel(ROOM).0).subscribe()
+    }
+
+    fn is_watched(&self) -> bool {
+        let mut watched = self.lock();
+        watched.retain(|_, sender| sender.receiver_count() > 0);
+        !watched.is_empty()
+    }
+
+    pub fn show(&self, task: TaskId, feed: Feed) {
+        if let Some(sender) = self.lock().get(&task) {
+            // Nobody there any more: then nobody misses it.
+            let _ = sender.send(feed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, broadcast::Sender<Feed>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Control {
+    /// The task's log behind `after`, and everything that comes.
+    pub fn follow(&self, task: TaskId, after: u64) -> Follower {
+        Follower {
+            task,
+            after,
+            store: Arc::clone(&self.store),
+            receiver: self.feed.subscribe(task),
+            read: VecDeque::new(),
+            behind: true,
+        }
+    }
+
+    /// Hands events to those who watch. Who subscribes reads the store afterwards, so what was passed over
+    /// because nobody watched is not missed.
+    pub(crate) async fn follow_log(&self) {
+        let mut hints = self.store.watch();
+        let mut position = hints.borrow_and_update().position;
+        while hints.changed().await.is_ok() {
+            let last = hints.borrow_and_update().position;
+            while position < last {
+                if !self.feed.is_watched() {
+                    position = last;
+                    break;
+                }
+                match self.store.log(position, AT_ONCE).await {
+                    Ok(events) if events.is_empty() => break,
+                    Ok(events) => {
+                        for event in events {
+                            position = event.position;
+                            self.feed.show(event.task, Feed::Event(Arc::new(event)));
+                        }
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "the log can't be read");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One who watches a task.
+pub struct Follower {
+    task: TaskId,
+    after: u64,
+    store: Arc<dyn Store>,
+    receiver: broadcast::Receiver<Feed>,
+    read: VecDeque<Event>,
+    /// There may be events in the store that were not received.
+    behind: bool,
+}
+
+impl Follower {
+    /// The next thing to show, each event once and in order; never ends by itself.
+    pub async fn next(&mut self) -> Result<Feed, StoreError> {
+        loop {
+            if let Some(event) = self.read.pop_front() {
+                self.after = event.seq;
+                return Ok(Feed::Event(Arc::new(event)));
+            }
+            if self.behind {
+                let events = self.store.events(self.task, self.after, AT_ONCE).await?;
+                self.behind = events.len() == AT_ONCE;
+                self.read.extend(events);
+                continue;
+            }
+            match self.receiver.recv().await {
+                Ok(Feed::Event(event)) if event.seq <= self.after => {}
+                Ok(Feed::Event(event)) if event.seq == self.after + 1 => {
+                    self.after = event.seq;
+                    return Ok(Feed::Event(event));
+                }
+                Ok(Feed::Event(_)) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                Ok(delta @ Feed::Delta(_)) => return Ok(delta),
+                Err(broadcast::error::RecvError::Closed) => {
+                    return Err(StoreError::Unavailable("the server is stopping".into()));
+                }
+            }
+        }
+    }
+}

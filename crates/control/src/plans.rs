@@ -1,0 +1,212 @@
+//! Makes an agent's plan from its resources: who answers, with which tools, within which limits. The plan is
+//! frozen and stored by its hash; many tasks share one.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use ostler_kernel::{
+    BlobId, Bundle,
+    plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
+    retry::{Jitter, RetryPolicy},
+};
+use ostler_spec::{
+    AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec,
+};
+use ostler_store::StoreExt;
+
+use crate::{Control, ControlError};
+
+/// Plans made since a resource last changed, and plans known to be stored.
+#[derive(Default)]
+pub struct Plans(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    current: BTreeMap<(String, String), (BlobId, Arc<AgentPlan>)>,
+    stored: BTreeMap<BlobId, Arc<AgentPlan>>,
+}
+
+/// Plans kept at hand; past it all are read again.
+const ROOM: usize = 1024;
+
+impl Plans {
+    /// A resource changed: what was made of it may be out of date.
+    pub fn forget(&self) {
+        self.lock().current.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Control {
+    /// The agent's plan as its resources are now, stored.
+    pub(crate) async fn plan(
+        &self,
+        namespace: &str,
+        agent: &str,
+    ) -> Result<(BlobId, Arc<AgentPlan>), ControlError> {
+        let key = (namespace.to_owned(), agent.to_owned());
+        if let Some(plan) = self.plans.lock().current.get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = self.make_plan(namespace, agent).await?;
+        let bytes = serde_json::to_vec(&plan)
+            .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
+        let (id, bundle) = Bundle::blob(bytes);
+        self.store_blob(bundle).await?;
+        let plan = Arc::new(plan);
+        let mut known = self.plans.lock();
+        if known.current.len() >= ROOM || known.stored.len() >= ROOM {
+            *known = Known::default();
+        }
+        known.current.insert(key, (id, Arc::clone(&plan)));
+        known.stored.insert(id, Arc::clone(&plan));
+        Ok((id, plan))
+    }
+
+    /// A plan that a run was accepted with.
+    pub(crate) async fn stored_plan(&self, id: BlobId) -> Result<Arc<AgentPlan>, ControlError> {
+        if let Some(plan) = self.plans.lock().stored.get(&id) {
+            return Ok(Arc::clone(plan));
+        }
+        let bytes = self.store.blob(id).await?;
+        let plan = bytes.and_then(|bytes| serde_json::from_slice::<AgentPlan>(&bytes).ok());
+        let plan =
+            Arc::new(plan.ok_or_else(|| ControlError::NotFound { kind: "plan", name: id.to_string() })?);
+        self.plans.lock().stored.insert(id, Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    async fn store_blob(&self, bundle: Bundle) -> Result<(), ControlError> {
+        match self.commit(bundle).await? {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(ControlError::Conflict(refusal.to_string())),
+        }
+    }
+
+    async fn make_plan(&self, namespace: &str, name: &str) -> Result<AgentPlan, ControlError> {
+        let Some(Spec::Agent(agent)) = self.spec(Kind::Agent, namespace, name).await? else {
+            return Err(ControlError::NotFound { kind: "Agent", name: name.to_owned() });
+        };
+        let model = self.model_plan(namespace, name, &agent.model_ref).await?;
+        let mut tools = Vec::new();
+        for reference in &agent.tools {
+            tools.push(self.tool_plan(namespace, name, reference).await?);
+        }
+        Ok(AgentPlan {
+            namespace: namespace.to_owned(),
+            agent: name.to_owned(),
+            prompt: agent.prompt.clone(),
+            model,
+            tools,
+            limits: limits(&agent),
+        })
+    }
+
+    async fn model_plan(
+        &self,
+        namespace: &str,
+        agent: &str,
+        reference: &Reference,
+    ) -> Result<ModelPlan, ControlError> {
+        let found =
+            self.spec(Kind::ModelEndpoint, reference.namespace_or(namespace), &reference.name).await?;
+        match found {
+            Some(Spec::ModelEndpoint(endpoint)) => Ok(model_plan(reference, endpoint)),
+            _ if reference.name == BUILT_IN => Ok(built_in_model()),
+            _ => Err(missing(agent, "ModelEndpoint", reference)),
+        }
+    }
+
+    async fn tool_plan(
+        &self,
+        namespace: &str,
+        agent: &str,
+        reference: &Reference,
+    ) -> Result<ToolPlan, ControlError> {
+        match self.spec(Kind::Tool, reference.namespace_or(namespace), &reference.name).await? {
+            Some(Spec::Tool(tool)) => Ok(tool_plan(reference, tool)),
+            _ => Err(missing(agent, "Tool", reference)),
+        }
+    }
+}
+
+/// The model that answers before any endpoint is configured.
+const BUILT_IN: &str = "mock";
+
+fn missing(agent: &str, kind: &str, reference: &Reference) -> ControlError {
+    ControlError::BadReference(format!(
+        "agent {agent:?} names the {kind} {:?}, which doesn't exist; apply it first",
+        reference.name
+    ))
+}
+
+fn built_in_model() -> ModelPlan {
+    ModelPlan {
+        endpoint: BUILT_IN.to_owned(),
+        provider: BUILT_IN.to_owned(),
+        base_url: String::new(),
+        model: BUILT_IN.to_owned(),
+        options: BTreeMap::new(),
+        secret_ref: None,
+        allow_private: false,
+    }
+}
+
+fn model_plan(reference: &Reference, endpoint: ModelEndpointSpec) -> ModelPlan {
+    ModelPlan {
+        endpoint: reference.name.clone(),
+        provider: endpoint.provider,
+        base_url: endpoint.base_url,
+        model: endpoint.default_model,
+        options: endpoint.options,
+        secret_ref: endpoint.auth.secret_ref.map(|secret| secret.to_string()),
+        allow_private: endpoint.allow_private,
+    }
+}
+
+fn tool_plan(reference: &Reference, tool: ToolSpec) -> ToolPlan {
+    let retry = &tool.runtime.retry;
+    ToolPlan {
+        name: reference.name.clone(),
+        way: tool.tool_type.to_string(),
+        endpoint: tool.endpoint.clone(),
+        description: tool.description.clone(),
+        idempotent: tool.is_idempotent(),
+        timeout_ms: millis(tool.runtime.timeout.get()),
+        retry: RetryPolicy {
+            max_attempts: retry.max_attempts,
+            backoff_ms: millis(retry.backoff.get()),
+            max_backoff_ms: millis(retry.max_backoff.get()),
+            jitter: jitter(retry.jitter),
+        },
+        allow_private: tool.allow_private,
+        input_schema: tool.input_schema,
+    }
+}
+
+fn limits(agent: &AgentSpec) -> Limits {
+    Limits {
+        max_steps: agent.limits.max_steps,
+        timeout_ms: agent.limits.timeout.map(|timeout| millis(timeout.get())),
+        token_budget: agent.limits.token_budget,
+        max_tool_output: usize::try_from(agent.limits.max_tool_output).unwrap_or(usize::MAX),
+    }
+}
+
+pub(crate) fn jitter(jitter: ostler_spec::Jitter) -> Jitter {
+    match jitter {
+        ostler_spec::Jitter::None => Jitter::None,
+        ostler_spec::Jitter::Full => Jitter::Full,
+        ostler_spec::Jitter::Equal => Jitter::Equal,
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,121 @@
+//! Declared objects: apply, get, list, delete. A Task is applied by creating it (see `commands`).
+
+use ostler_kernel::resource::{self, ResourceKey, StoredResource};
+use ostler_spec::{Kind, Resource, Spec};
+use ostler_store::StoreExt;
+
+use crate::{Control, ControlError};
+
+const TRIES: usize = 16;
+
+impl Control {
+    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one.
+    pub async fn apply(&self, resource: Resource) -> Result<Resource, ControlError> {
+        let problems = resource.unsupported();
+        if !problems.is_empty() {
+            return Err(ControlError::Invalid(problems));
+        }
+        let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
+        for _ in 0..TRIES {
+            let former = self.store.resource(key.clone()).await?;
+            check_version(&resource, former.as_ref())?;
+            let stored = self.next_version(&key, &resource, former.as_ref());
+            let version = former.map(|former| former.version);
+            if self.commit(resource::put(stored.clone(), version)).await?.is_ok() {
+                self.plans.forget();
+                return restore(&stored);
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    pub async fn resource(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Resource>, ControlError> {
+        let stored = self.store.resource(key(kind, namespace, name)).await?;
+        stored.as_ref().map(restore).transpose()
+    }
+
+    pub async fn resources(
+        &self,
+        kind: Kind,
+        namespace: Option<String>,
+        after: Option<(String, String)>,
+        limit: usize,
+    ) -> Result<Vec<Resource>, ControlError> {
+        let stored = self.store.resources(kind.name().to_owned(), namespace, after, limit).await?;
+        stored.iter().map(restore).collect()
+    }
+
+    pub async fn delete(&self, kind: Kind, namespace: &str, name: &str) -> Result<(), ControlError> {
+        let key = key(kind, namespace, name);
+        for _ in 0..TRIES {
+            let Some(stored) = self.store.resource(key.clone()).await? else {
+                return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
+            };
+            if self.commit(resource::delete(key.clone(), stored.version)).await?.is_ok() {
+                self.plans.forget();
+                return Ok(());
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    pub(crate) async fn spec(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Spec>, ControlError> {
+        Ok(self.resource(kind, namespace, name).await?.map(|resource| resource.spec))
+    }
+
+    fn next_version(
+        &self,
+        key: &ResourceKey,
+        resource: &Resource,
+        former: Option<&StoredResource>,
+    ) -> StoredResource {
+        let document = serde_json::to_value(resource).unwrap_or_default();
+        let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
+        let generation = former.map_or(0, |former| former.generation);
+        StoredResource {
+            key: key.clone(),
+            version: former.map_or(0, |former| former.version) + 1,
+            generation: if same_spec { generation } else { generation + 1 },
+            created_at: former.map_or_else(|| self.runtime.now(), |former| former.created_at),
+            document,
+        }
+    }
+}
+
+fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
+    ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn check_version(resource: &Resource, former: Option<&StoredResource>) -> Result<(), ControlError> {
+    let Some(wanted) = &resource.metadata.resource_version else { return Ok(()) };
+    let present = former.map_or(0, |former| former.version).to_string();
+    if *wanted == present {
+        return Ok(());
+    }
+    Err(ControlError::Conflict(format!(
+        "{} {:?} is at version {present}, not {wanted}: get it again and repeat the change",
+        resource.kind().name(),
+        resource.metadata.name
+    )))
+}
+
+/// The document with what the store knows about it.
+fn restore(stored: &StoredResource) -> Result<Resource, ControlError> {
+    let mut resource: Resource = serde_json::from_value(stored.document.clone()).map_err(|error| {
+        ControlError::Conflict(format!("the stored {} can't be read: {error}", stored.key.name))
+    })?;
+    resource.metadata.resource_version = Some(stored.version.to_string());
+    resource.metadata.generation = Some(stored.generation);
+    resource.metadata.created_at = Some(stored.created_at.to_string());
+    Ok(resource)
+}

@@ -1,0 +1,58 @@
+//! Hints for workers about runs they hold, kept until they are fetched.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use ostler_kernel::{Lease, RunId, Runtime, runtime::timeout};
+use ostler_link::{Caller, Signal, SignalKind};
+use tokio::sync::Notify;
+
+/// More than this and a worker doesn't listen: its next renewal tells it what it lost.
+const ROOM: usize = 4096;
+
+#[derive(Default)]
+pub struct Signals(Mutex<BTreeMap<Caller, Mailbox>>);
+
+#[derive(Default, Clone)]
+struct Mailbox {
+    signals: Vec<Signal>,
+    arrived: Arc<Notify>,
+}
+
+impl Signals {
+    pub fn send(&self, lease: &Lease, run: RunId, kind: SignalKind) {
+        let caller = Caller { worker: lease.worker.clone(), incarnation: lease.incarnation };
+        let arrived = self.with(&caller, |mailbox| {
+            if mailbox.signals.len() < ROOM {
+                mailbox.signals.push(Signal { run, kind });
+            }
+            Arc::clone(&mailbox.arrived)
+        });
+        arrived.notify_one();
+    }
+
+    /// What there is, or what comes within the wait.
+    pub async fn fetch(&self, runtime: &dyn Runtime, caller: &Caller, wait: Duration) -> Vec<Signal> {
+        let arrived = self.with(caller, |mailbox| Arc::clone(&mailbox.arrived));
+        loop {
+            let signals = self.with(caller, |mailbox| std::mem::take(&mut mailbox.signals));
+            if !signals.is_empty() || timeout(runtime, wait, arrived.notified()).await.is_err() {
+                return signals;
+            }
+        }
+    }
+
+    /// Nobody will fetch for former incarnations any more.
+    pub fn forget_former(&self, caller: &Caller) {
+        let mut mailboxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.retain(|other, _| other.worker != caller.worker || other.incarnation >= caller.incarnation);
+    }
+
+    fn with<T>(&self, caller: &Caller, work: impl FnOnce(&mut Mailbox) -> T) -> T {
+        let mut mailboxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(mailboxes.entry(caller.clone()).or_default())
+    }
+}

@@ -1,0 +1,153 @@
+//! The messages of the worker port.
+
+use ostler_kernel::{
+    Entry, Run, RunId, Step, TaskId,
+    bundle::WriteKey,
+    plan::AgentPlan,
+    run::{end::Leave, journal::Progress},
+    task::input::Input,
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", content = "body", rename_all = "snake_case")]
+pub enum Request {
+    Register(RegisterRequest),
+    Claim(ClaimRequest),
+    Journal(JournalRequest),
+    Leave(LeaveRequest),
+    Renew(RenewRequest),
+    Signals(SignalsRequest),
+    Inputs(InputsRequest),
+    Deltas(Vec<Delta>),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "response", content = "body", rename_all = "snake_case")]
+pub enum Response {
+    Registered(Registered),
+    Assigned(Vec<Assignment>),
+    Journaled(()),
+    Left(()),
+    Renewed(Vec<RunId>),
+    Signals(Vec<Signal>),
+    Inputs(Vec<Input>),
+    Shown(()),
+}
+
+/// Who asks: a worker, and which start of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Caller {
+    pub worker: String,
+    pub incarnation: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegisterRequest {
+    pub name: String,
+    /// Drawn for this start of the worker: sent again, it is the same start.
+    pub instance: u64,
+    /// The incarnation it takes over from; 0 if it knows of none. A registration that is delivered late, when
+    /// another has taken over since, changes nothing.
+    pub former: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "registered", rename_all = "snake_case")]
+pub enum Registered {
+    As {
+        incarnation: u64,
+        /// Whoever doesn't renew for so long loses its runs.
+        lease_ms: u64,
+    },
+    /// There is another incarnation than the one named; to take over from it, name it.
+    Present { incarnation: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimRequest {
+    pub caller: Caller,
+    /// 1, 2, 3: the next one only after this one was answered.
+    pub number: u64,
+    pub slots: usize,
+    pub wait_ms: u64,
+}
+
+/// A run that the caller now holds, with all it needs to go on behind its last finished step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    pub run: Run,
+    pub plan: AgentPlan,
+    /// What the model sees of the session.
+    pub context: Vec<Entry>,
+    pub open_steps: Vec<Step>,
+    /// The last input that a run of this task consumed.
+    pub consumed_input: u64,
+    /// There are inputs behind it.
+    pub has_inputs: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JournalRequest {
+    pub caller: Caller,
+    pub key: WriteKey,
+    pub progress: Progress,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeaveRequest {
+    pub caller: Caller,
+    pub key: WriteKey,
+    pub progress: Progress,
+    pub leave: Leave,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RenewRequest {
+    pub caller: Caller,
+    pub counter: u64,
+    /// The last claim that was answered: what it or an earlier one gave is held, or was never received.
+    pub claimed: u64,
+    pub held: Vec<RunId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignalsRequest {
+    pub caller: Caller,
+    pub wait_ms: u64,
+}
+
+/// A hint: losing it costs time, not truth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signal {
+    pub run: RunId,
+    pub kind: SignalKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalKind {
+    /// The run is no longer the worker's.
+    Stop,
+    /// There is an input for it.
+    Input,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputsRequest {
+    pub caller: Caller,
+    pub run: RunId,
+    pub task: TaskId,
+    pub after: u64,
+}
+
+/// A piece of text as it comes from the model: shown beside the log, never kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    pub task: TaskId,
+    pub run: RunId,
+    pub step: u32,
+    /// Where in the step's text it belongs, in bytes.
+    pub offset: u64,
+    pub text: String,
+}

@@ -1,0 +1,53 @@
+//! Claims runs whenever there is a free slot, and sets agents to work on them.
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_link::{Assignment, ClaimRequest, LinkError, WorkerPortExt};
+
+use crate::{Incarnation, Over, insist, run_port::RunPort};
+
+/// How long a claim waits for work before it is asked again.
+const WAIT: Duration = Duration::from_secs(20);
+
+impl Incarnation {
+    pub(crate) async fn claim_runs(&self) -> Over {
+        let mut number = 0;
+        loop {
+            self.held.wait_until_below(self.slots).await;
+            number += 1;
+            let request = ClaimRequest {
+                caller: self.caller.clone(),
+                number,
+                slots: self.slots.saturating_sub(self.held.len()),
+                wait_ms: WAIT.as_millis() as u64,
+            };
+            let port = &self.equipment.port;
+            match insist(&*self.equipment.runtime, || port.claim(request.clone())).await {
+                Ok(assignments) => {
+                    for assignment in assignments {
+                        self.set_to_work(assignment);
+                    }
+                    self.held.claim_answered(number);
+                }
+                Err(LinkError::Superseded) => return Over::Superseded,
+                Err(error) => tracing::error!(%error, "a claim was refused"),
+            }
+        }
+    }
+
+    fn set_to_work(&self, assignment: Assignment) {
+        let id = assignment.run.id;
+        let port = Arc::new(RunPort::new(assignment, self));
+        self.held.insert(id, Arc::clone(&port));
+        let held = Arc::clone(&self.held);
+        let runner = Arc::clone(&self.equipment.runner);
+        let work = async move {
+            if let Err(stopped) = runner.run(&*port).await {
+                tracing::debug!(run = %id, %stopped, "stopped");
+            }
+            held.remove(id);
+        };
+        let spawned = self.equipment.runtime.spawn("run", Box::pin(work));
+        self.held.started(id, spawned);
+    }
+}

@@ -1,0 +1,162 @@
+//! The runs that an incarnation holds.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use ostler_kernel::{RunId, runtime::Spawned};
+use tokio::sync::watch;
+
+use crate::run_port::RunPort;
+
+pub struct Held {
+    runs: Mutex<BTreeMap<RunId, HeldRun>>,
+    count: watch::Sender<usize>,
+    /// The last claim whose runs are all in here.
+    claimed: AtomicU64,
+    lease: Mutex<LeaseClock>,
+}
+
+/// By this worker's own clock.
+#[derive(Default)]
+struct LeaseClock {
+    renewed_at: Duration,
+    until: Duration,
+    counter: u64,
+}
+
+pub struct HeldRun {
+    pub port: Arc<RunPort>,
+    pub spawned: Option<Spawned>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            runs: Mutex::default(),
+            count: watch::channel(0).0,
+            claimed: AtomicU64::new(0),
+            lease: Mutex::default(),
+        }
+    }
+}
+
+impl Held {
+    pub fn insert(&self, id: RunId, port: Arc<RunPort>) {
+        let mut runs = self.lock();
+        runs.insert(id, HeldRun { port, spawned: None });
+        self.count.send_replace(runs.len());
+    }
+
+    /// The run's activity has begun. It may be over already.
+    pub fn started(&self, id: RunId, spawned: Spawned) {
+        if let Some(run) = self.lock().get_mut(&id) {
+            run.spawned = Some(spawned);
+        }
+    }
+
+    pub fn remove(&self, id: RunId) {
+        let mut runs = self.lock();
+        runs.remove(&id);
+        self.count.send_replace(runs.len());
+    }
+
+    /// Stops working on a run that is no longer ours.
+    pub fn abort(&self, id: RunId) {
+        let run = self.lock().remove(&id);
+        if let Some(run) = run {
+            run.abort();
+        }
+        let held = self.lock().len();
+        self.count.send_replace(held);
+    }
+
+    pub fn abort_all(&self) {
+        self.take_all().iter().for_each(HeldRun::abort);
+    }
+
+    pub fn take_all(&self) -> Vec<HeldRun> {
+        let runs = std::mem::take(&mut *self.lock());
+        self.count.send_replace(0);
+        runs.into_values().collect()
+    }
+
+    pub fn input_came(&self, id: RunId) {
+        if let Some(run) = self.lock().get(&id) {
+            run.port.input_came();
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        *self.count.borrow()
+    }
+
+    pub async fn wait_until_below(&self, slots: usize) {
+        let mut count = self.count.subscribe();
+        // The sender lives in self, so it can't be gone.
+        let _ = count.wait_for(|held| *held < slots).await;
+    }
+
+    pub async fn wait_until_empty(&self) {
+        self.wait_until_below(1).await;
+    }
+
+    /// A renewal sent at `sent_at` was answered.
+    pub fn renewed(&self, sent_at: Duration, lease: Duration) {
+        let mut clock = self.clock();
+        clock.renewed_at = sent_at;
+        clock.until = sent_at + lease;
+    }
+
+    pub fn renewed_at(&self) -> Duration {
+        self.clock().renewed_at
+    }
+
+    pub fn lease_stands(&self, now: Duration) -> bool {
+        now < self.clock().until
+    }
+
+    /// The counter for the next renewal.
+    pub fn next_counter(&self) -> u64 {
+        let mut clock = self.clock();
+        clock.counter += 1;
+        clock.counter
+    }
+
+    fn clock(&self) -> MutexGuard<'_, LeaseClock> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn claim_answered(&self, number: u64) {
+        self.claimed.store(number, Ordering::SeqCst);
+    }
+
+    /// The last claim answered, and then the runs held: in this order, so that no run of that claim is missed.
+    pub fn claimed_and_held(&self) -> (u64, Vec<RunId>) {
+        let claimed = self.claimed.load(Ordering::SeqCst);
+        (claimed, self.lock().keys().copied().collect())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, HeldRun>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldRun {
+    fn abort(&self) {
+        if let Some(spawned) = &self.spawned {
+            spawned.abort();
+        }
+    }
+
+    /// Cuts the run off and lets someone else go on with it.
+    pub async fn give_back(self) {
+        self.abort();
+        self.port.give_back().await;
+    }
+}
