@@ -1,1 +1,23 @@
 //! The API as a typed Rust client.
+//!
+//! What the server says comes back as the types in [`view`], which are this crate's own: they read what they
+//! know and let the rest pass, so that an older client survives a newer server. Where a server and its token
+//! are found is the caller's matter.
+
+pub mod view;
+
+mod backup;
+mod client;
+mod error;
+mod follow;
+mod resources;
+mod sse;
+mod tasks;
+mod transport;
+
+pub use client::{Client, Health, Version};
+pub use error::{ClientError, FieldProblem, Problem};
+pub use follow::Followed;
+pub use resources::{Page, PageRequest};
+pub use tasks::{CreatedTask, TaskQuery};
+pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, StepView, TaskView};

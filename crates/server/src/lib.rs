@@ -1,1 +1,31 @@
 //! HTTP, SSE, sign-in.
+//!
+//! A handler parses and answers; `control` decides. Before a request reaches its route it has passed one gate
+//! (`gate`): who asks, from where, and how much they send. What is refused, anywhere, is a problem document.
+
+mod config;
+mod server;
+
+mod gate;
+mod listen;
+
+mod auth;
+mod body;
+mod hosts;
+mod request_id;
+
+mod problem;
+mod routes;
+mod wire;
+
+mod json;
+mod manifest;
+mod parameters;
+mod sse;
+
+mod data_folder;
+mod open_files;
+mod telemetry;
+
+pub use config::ServerConfig;
+pub use server::{Server, StartError, start};

@@ -1,0 +1,98 @@
+//! The files of the data folder beside the store: the token, and where the server is.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write},
+    net::SocketAddr,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use ostler_kernel::Runtime;
+use serde_json::json;
+
+use crate::telemetry;
+
+const SERVER: &str = "server.json";
+const TOKEN: &str = "token";
+
+/// Copies on their way out; what is left of them after a crash is removed at the next start.
+const BACKUP: &str = "backup-";
+
+pub fn store_file(data: &Path) -> PathBuf {
+    data.join("store.db")
+}
+
+pub fn backup_file(data: &Path, random: u64) -> PathBuf {
+    data.join(format!("{BACKUP}{random:016x}"))
+}
+
+/// Makes the folder, for its owner only: it holds what people told their agents.
+pub fn create(data: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(data)
+}
+
+/// Removes copies that a crash left behind. To be called by who holds the store.
+pub fn sweep(data: &Path) {
+    let Ok(entries) = fs::read_dir(data) else { return };
+    let leftovers = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(BACKUP));
+    for leftover in leftovers {
+        if let Err(error) = fs::remove_file(leftover.path()) {
+            telemetry::not_removed("a copy of the store", &error);
+        }
+    }
+}
+
+/// The token of this folder, made at its first start.
+pub fn token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
+    let path = data.join(TOKEN);
+    match fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
+        // Empty: a crash, or someone who wants a new one.
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let token = make_token(runtime);
+    replace(&path, token.as_bytes())?;
+    Ok(token)
+}
+
+/// Says where the server is, for the command line. To be called when it can be reached.
+pub fn announce(data: &Path, address: SocketAddr) -> io::Result<()> {
+    let document = json!({ "url": format!("http://{address}"), "pid": std::process::id() });
+    replace(&data.join(SERVER), format!("{document}\n").as_bytes())
+}
+
+pub fn retract(data: &Path) {
+    if let Err(error) = fs::remove_file(data.join(SERVER)) {
+        telemetry::not_removed(SERVER, &error);
+    }
+}
+
+/// Writes a file whole or not at all, readable by its owner only.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}
+
+/// 32 random bytes as 52 letters and digits, those that can't be mistaken for one another.
+fn make_token(runtime: &dyn Runtime) -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut token = String::from("ostler_");
+    let (mut bits, mut count) = (0_u128, 0_u32);
+    for word in [runtime.random(), runtime.random(), runtime.random(), runtime.random()] {
+        bits = bits << 64 | u128::from(word);
+        count += 64;
+        while count >= 5 {
+            count -= 5;
+            token.push(char::from(ALPHABET[(bits >> count) as usize & 31]));
+        }
+    }
+    // One bit is left: the last letter holds it alone.
+    token.push(char::from(ALPHABET[(bits << (5 - count)) as usize & 31]));
+    token
+}

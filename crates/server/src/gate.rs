@@ -1,0 +1,79 @@
+//! What every request passes before its route and every answer after it: a name, the checks of who asks and
+//! from where, the body read within bounds, and problems written out.
+
+use std::{convert::Infallible, path::PathBuf, sync::Arc};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{Request, request::Parts};
+use hyper::{body::Incoming, service::Service};
+use hyper_util::service::TowerToHyperService;
+use ostler_control::{Control, store::SqliteStore};
+use ostler_kernel::Runtime;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    auth::Token,
+    body,
+    hosts::Hosts,
+    listen::Phase,
+    problem::Problem,
+    request_id::{REQUEST_ID, RequestIds},
+    routes,
+};
+
+/// What requests share.
+pub struct App {
+    pub control: Arc<Control>,
+    /// The same store that `control` uses, for what only this kind of store can do.
+    pub store: Arc<SqliteStore>,
+    pub runtime: Arc<dyn Runtime>,
+    pub data: PathBuf,
+    pub token: Token,
+    pub hosts: Hosts,
+    pub request_ids: RequestIds,
+    pub phase: watch::Receiver<Phase>,
+    /// One backup is made at a time: each needs as much room as the store.
+    pub backups: Semaphore,
+}
+
+pub struct Gate {
+    app: Arc<App>,
+    routes: TowerToHyperService<axum::Router>,
+}
+
+impl Gate {
+    pub fn new(app: Arc<App>) -> Self {
+        let routes = TowerToHyperService::new(routes::all(Arc::clone(&app)));
+        Self { app, routes }
+    }
+
+    pub async fn answer(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        let (parts, body) = request.into_parts();
+        let request_id = self.app.request_ids.of(&parts.headers);
+        let mut response = match self.admit(&parts, body).await {
+            Ok(body) => self.routes.call(Request::from_parts(parts, body)).await?,
+            Err(problem) => problem.into_response(),
+        };
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            problem.render(&mut response, request_id.to_str().unwrap_or_default());
+        }
+        response.headers_mut().insert(REQUEST_ID, request_id);
+        Ok(response)
+    }
+
+    async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Body, Problem> {
+        let app = &*self.app;
+        let checked = app.hosts.check(&parts.uri, &parts.headers).and_then(|()| match parts.uri.path() {
+            routes::HEALTH => Ok(()),
+            _ => app.token.check(&parts.headers),
+        });
+        if let Err(problem) = checked {
+            body::discard(&*app.runtime, &parts.headers, body).await;
+            return Err(problem);
+        }
+        Ok(body::read(&*app.runtime, &parts.headers, body).await?.into())
+    }
+}

@@ -1,0 +1,105 @@
+//! From where a request may come. A page of some other site, open in a browser on this machine, can reach
+//! loopback: by the names it uses for us (Host) and for itself (Origin) it is told from our own callers.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
+
+use crate::problem::Problem;
+
+pub struct Hosts {
+    listen: SocketAddr,
+    /// As nearly every request names us, so that it need not be taken apart.
+    usual: String,
+}
+
+impl Hosts {
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, usual: listen.to_string() }
+    }
+
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = host(uri, headers)?;
+        if host != self.usual && !self.is_ours(host) {
+            return Err(bad_host(&format!("this server is not called {host:?}")));
+        }
+        match headers.get(header::ORIGIN) {
+            None => Ok(()),
+            Some(origin) if is_same_origin(origin.as_bytes(), host) => Ok(()),
+            Some(_) => {
+                let detail = "the request comes from a page of another site";
+                Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
+            }
+        }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        // With a name and a password in front of it, it is no host.
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        if host.contains('@') {
+            return false;
+        }
+        let name = authority.host();
+        if name.eq_ignore_ascii_case("localhost") {
+            return true;
+        }
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        address.is_ok_and(|address| address.is_loopback() || address == self.listen.ip())
+    }
+}
+
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+    let mut values = headers.get_all(header::HOST).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(bad_host("the request has more than one Host"));
+    }
+    let named = match (uri.authority(), first) {
+        (Some(authority), _) => Some(authority.as_str()),
+        (None, Some(host)) => host.to_str().ok(),
+        (None, None) => None,
+    };
+    named.ok_or_else(|| bad_host("the request names no host"))
+}
+
+fn is_same_origin(origin: &[u8], host: &str) -> bool {
+    origin.strip_prefix(b"http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
+}
+
+fn bad_host(detail: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "bad_host", detail)
+        .remedy("use the address that the server printed, or localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let hosts = Hosts::new(SocketAddr::from(([127, 0, 0, 1], 7070)));
+        hosts.check(&Uri::from_static("/v1/tasks"), &headers).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_ours() {
+        for host in ["127.0.0.1:7070", "localhost", "LOCALHOST:1", "127.0.0.2", "[::1]:7070"] {
+            assert!(check(host, None), "{host} was refused");
+        }
+        for host in ["evil.example", "localhost.evil.example:7070", "10.0.0.1", "x@127.0.0.1", "", "[::1"] {
+            assert!(!check(host, None), "{host} was let in");
+        }
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_refused() {
+        assert!(check("localhost:7070", Some("http://localhost:7070")));
+        for origin in ["http://evil.example", "http://localhost:7071", "https://localhost:7070", "null"] {
+            assert!(!check("localhost:7070", Some(origin)), "{origin} was let in");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! From a request's body to what it declares: JSON or YAML, one object, of the kind that the route takes.
+
+mod yaml;
+
+use http::{HeaderMap, StatusCode, header};
+use ostler_control::NewTask;
+use ostler_spec::{Kind, Path, Resource};
+use serde_json::{Map, Value, json};
+
+use crate::{json, problem::Problem};
+
+/// How problems name what was sent.
+const SOURCE: &str = "body";
+
+/// Stands for the name that the control plane will make up.
+const PLACEHOLDER: &str = "unnamed";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Yaml,
+}
+
+/// The object that a body declares. `namespace` is the one in the address, if there is one.
+pub fn resource(
+    kind: Kind,
+    headers: &HeaderMap,
+    body: &[u8],
+    namespace: Option<&str>,
+) -> Result<Resource, Problem> {
+    let (format, text) = (format(headers)?, text(body)?);
+    if format == Format::Json {
+        json::check(text)?;
+    }
+    let mut resource = only_one(parse(format, text)?)?;
+    check_kind(kind, &resource)?;
+    if let Some(namespace) = namespace
+        && namespace != resource.metadata.namespace
+    {
+        match value(format, text)?.pointer("/metadata/namespace") {
+            None | Some(Value::Null) => namespace.clone_into(&mut resource.metadata.namespace),
+            Some(_) => return Err(two_namespaces(&resource.metadata.namespace, namespace)),
+        }
+    }
+    Ok(resource)
+}
+
+/// The task that a body asks for; its name may be missing.
+pub fn task(headers: &HeaderMap, body: &[u8], namespace: Option<&str>) -> Result<NewTask, Problem> {
+    let (format, text) = (format(headers)?, text(body)?);
+    let mut document = value(format, text)?;
+    let metadata = document
+        .as_object_mut()
+        .and_then(|document| document.entry("metadata").or_insert_with(|| Map::new().into()).as_object_mut());
+    let mut is_named = true;
+    if let Some(metadata) = metadata {
+        is_named = metadata.get("name").is_some_and(|name| !name.is_null());
+        if !is_named {
+            metadata.insert("name".to_owned(), json!(PLACEHOLDER));
+        }
+        if let Some(namespace) = namespace {
+            settle_namespace(metadata, namespace)?;
+        }
+    }
+    let resource = match format {
+        // With the lines that people know it by.
+        Format::Yaml if is_named && namespace.is_none() => only_one(parse(format, text)?)?,
+        _ => ostler_spec::from_json(&document).map_err(|problems| Problem::invalid_manifest(&problems))?,
+    };
+    check_kind(Kind::Task, &resource)?;
+    let mut task =
+        NewTask::from_resource(resource).ok_or_else(|| wrong_kind(Kind::Task, "something else"))?;
+    if !is_named {
+        task.name = None;
+    }
+    Ok(task)
+}
+
+fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Result<(), Problem> {
+    match metadata.get("namespace") {
+        None | Some(Value::Null) => {
+            metadata.insert("namespace".to_owned(), json!(namespace));
+            Ok(())
+        }
+        Some(Value::String(written)) if written != namespace => Err(two_namespaces(written, namespace)),
+        // The same one, or no namespace at all, which the manifest's reader will say.
+        Some(_) => Ok(()),
+    }
+}
+
+/// A body's type. Most callers who name none send JSON.
+fn format(headers: &HeaderMap) -> Result<Format, Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Format::Json) };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let is = |names: &[&str]| names.iter().any(|name| essence.eq_ignore_ascii_case(name.as_bytes()));
+    if is(&["application/json"]) {
+        Ok(Format::Json)
+    } else if is(&["application/yaml", "text/yaml", "application/x-yaml"]) {
+        Ok(Format::Yaml)
+    } else {
+        let detail = format!("a body of type {:?} is not read here", String::from_utf8_lossy(essence));
+        Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+            .remedy("send `Content-Type: application/json` or `application/yaml`"))
+    }
+}
+
+/// Refuses a body that is not JSON by its type, where only JSON is read.
+pub fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    match format(headers)? {
+        Format::Json => Ok(()),
+        Format::Yaml => {
+            let detail = "this route reads only JSON";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+                .remedy("send `Content-Type: application/json`"))
+        }
+    }
+}
+
+pub fn text(body: &[u8]) -> Result<&str, Problem> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let detail = format!("the body is not valid UTF-8 behind byte {}", error.valid_up_to());
+        Problem::new(StatusCode::BAD_REQUEST, "bad_utf8", detail)
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+fn value(format: Format, text: &str) -> Result<Value, Problem> {
+    match format {
+        Format::Json => json::read(text),
+        Format::Yaml => yaml::read(text).or_else(|error| {
+            // The manifest's reader says it better, if it finds something.
+            parse(format, text)?;
+            let detail = format!("the body can't be read: {error}");
+            Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_manifest", detail))
+        }),
+    }
+}
+
+fn parse(format: Format, text: &str) -> Result<Vec<Resource>, Problem> {
+    // What is JSON by its type but not by its first letter would be read as YAML.
+    if format == Format::Json && !text.trim_start().starts_with(['{', '[']) {
+        let problem = ostler_spec::Problem::new(
+            Path::default(),
+            "expected an object with apiVersion, kind, metadata and spec",
+        );
+        return Err(Problem::invalid_manifest(&[problem]));
+    }
+    ostler_spec::parse(SOURCE, text).map_err(|problems| Problem::invalid_manifest(&problems))
+}
+
+fn only_one(mut resources: Vec<Resource>) -> Result<Resource, Problem> {
+    let count = resources.len();
+    match resources.pop() {
+        Some(resource) if count == 1 => Ok(resource),
+        _ => {
+            let message = format!("expected one object, found {count}; send each in a request of its own");
+            Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::default(), message)]))
+        }
+    }
+}
+
+fn check_kind(kind: Kind, resource: &Resource) -> Result<(), Problem> {
+    if resource.kind() == kind { Ok(()) } else { Err(wrong_kind(kind, resource.kind().name())) }
+}
+
+fn wrong_kind(kind: Kind, found: &str) -> Problem {
+    let message = format!("expected {kind}, as the address says, found {found}");
+    Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::of("kind"), message)])
+}
+
+fn two_namespaces(written: &str, namespace: &str) -> Problem {
+    Problem::bad_parameter(format!("the address says namespace {namespace:?}, the body {written:?}"))
+}

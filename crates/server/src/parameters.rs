@@ -1,0 +1,192 @@
+//! What stands behind the question mark of an address. Nothing is guessed: a name that a route does not know,
+//! one given twice, or a value out of its range is refused.
+
+use axum::extract::{FromRequestParts, Path};
+use http::request::Parts;
+use ostler_spec::{DEFAULT_NAMESPACE, check_namespace};
+
+use crate::problem::Problem;
+
+pub const DEFAULT_LIMIT: usize = 100;
+pub const MAX_LIMIT: usize = 1000;
+
+#[derive(Debug, Default)]
+pub struct Parameters(Vec<(String, String)>);
+
+/// Which namespaces a list shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    One(String),
+    All,
+}
+
+impl Parameters {
+    /// Refuses every name but these.
+    pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(self),
+            Some((name, _)) if known.is_empty() => {
+                Err(Problem::bad_parameter(format!("unknown parameter {name:?}; this route takes none")))
+            }
+            Some((name, _)) => Err(Problem::bad_parameter(format!(
+                "unknown parameter {name:?}; this route takes {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The namespace, if one is named.
+    pub fn namespace(&self) -> Result<Option<&str>, Problem> {
+        let Some(namespace) = self.get("namespace") else { return Ok(None) };
+        let bad = |message| Problem::bad_parameter(format!("namespace: {message}"));
+        check_namespace(namespace).map_err(bad)?;
+        if namespace == "*" {
+            return Err(bad("\"*\" is for lists; this route needs one namespace".to_owned()));
+        }
+        Ok(Some(namespace))
+    }
+
+    pub fn namespace_or_default(&self) -> Result<&str, Problem> {
+        Ok(self.namespace()?.unwrap_or(DEFAULT_NAMESPACE))
+    }
+
+    pub fn scope(&self) -> Result<Scope, Problem> {
+        match self.get("namespace") {
+            Some("*") => Ok(Scope::All),
+            _ => Ok(Scope::One(self.namespace_or_default()?.to_owned())),
+        }
+    }
+
+    pub fn limit(&self) -> Result<usize, Problem> {
+        let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
+        let limit = digits(text).and_then(|text| text.parse().ok());
+        limit.filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
+            Problem::bad_parameter(format!("limit: expected a number from 1 to {MAX_LIMIT}, found {text:?}"))
+        })
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                Err(Problem::bad_parameter(format!("{name}: expected true or false, found {other:?}")))
+            }
+        }
+    }
+
+    /// A place in a log: 0 is before its first event.
+    pub fn place(&self, name: &str) -> Result<Option<u64>, Problem> {
+        self.get(name).map(|text| place(name, text)).transpose()
+    }
+}
+
+/// Reads a place in a log, wherever it was given.
+pub fn place(name: &str, text: &str) -> Result<u64, Problem> {
+    let number =
+        digits(text).and_then(|text| text.parse::<i64>().ok()).and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| {
+        Problem::bad_parameter(format!("{name}: expected the number of an event, found {text:?}"))
+    })
+}
+
+/// Rust would also take a sign.
+fn digits(text: &str) -> Option<&str> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
+}
+
+impl<S: Sync> FromRequestParts<S> for Parameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name)?, decode(value)?);
+            if parameters.iter().any(|(known, _)| *known == name) {
+                return Err(Problem::bad_parameter(format!("{name}: given twice")));
+            }
+            parameters.push((name, value));
+        }
+        Ok(Self(parameters))
+    }
+}
+
+/// Undoes the escapes of a query.
+fn decode(text: &str) -> Result<String, Problem> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let (byte, left) = match (first, tail) {
+            (b'%', [high, low, left @ ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, left),
+                _ => (b'%', tail),
+            },
+            (b'+', _) => (b' ', tail),
+            _ => (*first, tail),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    String::from_utf8(bytes).map_err(|_| Problem::bad_utf8("the query"))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| digit.try_into().ok())
+}
+
+/// The name in an address.
+pub struct Name(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(_) => Err(Problem::bad_utf8("the path")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn parse(query: &str) -> Result<Parameters, Problem> {
+        let request = http::Request::builder().uri(format!("/x?{query}")).body(()).unwrap();
+        Parameters::from_request_parts(&mut request.into_parts().0, &()).await
+    }
+
+    #[tokio::test]
+    async fn escapes_are_undone() {
+        let parameters = parse("a=x%20y+z&b=%C3%A4&c&d=100%&e=%zz").await.unwrap();
+        let values = ["a", "b", "c", "d", "e", "f"].map(|name| parameters.get(name));
+        assert_eq!(values, [Some("x y z"), Some("ä"), Some(""), Some("100%"), Some("%zz"), None]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_meant_is_refused() {
+        for query in ["a=%ff", "a=1&a=2"] {
+            assert!(parse(query).await.is_err(), "{query} was taken");
+        }
+        for limit in ["0", "1001", "-1", "+5", "x", "", "1.5", "99999999999999999999999"] {
+            assert!(parse(&format!("limit={limit}")).await.unwrap().limit().is_err(), "{limit} was taken");
+        }
+        for place in ["-1", "x", "", "9223372036854775808", "1e3"] {
+            assert!(
+                parse(&format!("after={place}")).await.unwrap().place("after").is_err(),
+                "{place} was taken"
+            );
+        }
+        assert!(parse("namespace=a/b").await.unwrap().scope().is_err());
+        assert!(parse("namespace=*").await.unwrap().namespace().is_err());
+        assert_eq!(parse("namespace=*").await.unwrap().scope().unwrap(), Scope::All);
+        assert!(parse("stat=queued").await.unwrap().only(&["state"]).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! What a caller is told when something is refused: a problem document (RFC 9457) with a stable code, a
+//! sentence that helps, and where there is one a way out.
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use ostler_control::{ControlError, store::StoreError};
+use serde::Serialize;
+
+use crate::telemetry;
+
+#[derive(Debug, Clone)]
+pub struct Problem {
+    status: StatusCode,
+    /// Stable; listed in the reference of error codes.
+    code: &'static str,
+    detail: String,
+    problems: Vec<FieldProblem>,
+    remedy: Option<&'static str>,
+}
+
+/// One mistake in a manifest.
+#[derive(Debug, Clone, Serialize)]
+pub struct FieldProblem {
+    path: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), problems: Vec::new(), remedy: None }
+    }
+
+    #[must_use]
+    pub fn remedy(self, remedy: &'static str) -> Self {
+        Self { remedy: Some(remedy), ..self }
+    }
+
+    pub fn bad_parameter(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_parameter", detail)
+    }
+
+    pub fn bad_utf8(what: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_utf8", format!("{what} is not valid UTF-8"))
+    }
+
+    pub fn not_found(kind: &'static str, name: &str) -> Self {
+        ControlError::NotFound { kind, name: name.to_owned() }.into()
+    }
+
+    pub fn invalid_manifest(problems: &[ostler_spec::Problem]) -> Self {
+        let detail = match problems {
+            [] => "the manifest can't be read".to_owned(),
+            [problem] => problem.to_string(),
+            [first, ..] => format!("the manifest has {} problems; the first: {first}", problems.len()),
+        };
+        let problems = problems.iter().map(FieldProblem::from).collect();
+        Self { problems, ..Self::new(StatusCode::BAD_REQUEST, "invalid_manifest", detail) }
+    }
+
+    /// The whole answer, as it goes out.
+    pub fn render(&self, response: &mut Response, request_id: &str) {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            r#type: &'static str,
+            title: &'static str,
+            status: u16,
+            code: &'static str,
+            detail: &'a str,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            problems: &'a [FieldProblem],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            remedy: Option<&'static str>,
+            request_id: &'a str,
+        }
+        let document = Document {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            problems: &self.problems,
+            remedy: self.remedy,
+            request_id,
+        };
+        let body = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.remove(header::CONTENT_LENGTH);
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        *response.body_mut() = body.into();
+    }
+}
+
+/// Carries the problem to the gate, which knows the request's id and writes the document.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::default();
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<&ostler_spec::Problem> for FieldProblem {
+    fn from(problem: &ostler_spec::Problem) -> Self {
+        Self {
+            path: problem.shown_path(),
+            message: problem.message.clone(),
+            suggestion: problem.suggestion.clone(),
+            line: problem.location.as_ref().map(|location| location.line),
+            column: problem.location.as_ref().map(|location| location.column),
+        }
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        let status = match &error {
+            ControlError::Invalid(problems) => return Self::invalid_manifest(problems),
+            ControlError::Store(error) => {
+                telemetry::store_failed(error);
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            ControlError::NotFound { .. } => StatusCode::NOT_FOUND,
+            ControlError::BadReference(_) => StatusCode::BAD_REQUEST,
+            ControlError::Conflict(_)
+            | ControlError::Ended { .. }
+            | ControlError::NotEnded { .. }
+            | ControlError::Contended => StatusCode::CONFLICT,
+        };
+        let problem = Self::new(status, error.code(), error.to_string());
+        match error {
+            ControlError::Store(_) => problem.remedy("try again; the server's log says what is wrong"),
+            ControlError::Ended { .. } => problem.remedy("to do it again, retry it: that makes a new task"),
+            ControlError::NotEnded { .. } => problem.remedy("wait for it to end, or cancel it"),
+            _ => problem,
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        ControlError::from(error).into()
+    }
+}

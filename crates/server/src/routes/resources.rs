@@ -1,0 +1,84 @@
+//! Declared objects of every kind but Task, which has routes of its own.
+
+use std::sync::Arc;
+
+use axum::{Router, extract::State, response::Response, routing::get};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use ostler_spec::{Kind, Resource, kinds};
+
+use super::answer;
+use crate::{
+    gate::App,
+    manifest,
+    parameters::{Name, Parameters, Scope},
+    problem::Problem,
+    wire::list::List,
+};
+
+pub fn routes() -> Router<Arc<App>> {
+    let declared = kinds().map(|info| info.kind).filter(|kind| *kind != Kind::Task);
+    declared.fold(Router::new(), |router, kind| {
+        let collection = get(move |app, parameters| list(kind, app, parameters))
+            .post(move |app, parameters, headers, body| apply(kind, app, parameters, headers, body));
+        let one = get(move |app, name, parameters| read(kind, app, name, parameters))
+            .delete(move |app, name, parameters| delete(kind, app, name, parameters));
+        let path = format!("/v1/{}", kind.plural());
+        router.route(&path, collection).route(&format!("{path}/{{name}}"), one)
+    })
+}
+
+async fn list(kind: Kind, State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "limit", "after"])?;
+    let namespace = match parameters.scope()? {
+        Scope::One(namespace) => Some(namespace),
+        Scope::All => None,
+    };
+    let (limit, after) = (parameters.limit()?, parameters.get("after").map(cursor).transpose()?);
+    let found = app.control.resources(kind, namespace, after, limit + 1).await?;
+    Ok(answer(StatusCode::OK, &List::page(found, limit, Resource::key)))
+}
+
+/// `namespace/name`, the last of the page before.
+fn cursor(after: &str) -> Result<(String, String), Problem> {
+    let place = after.split_once('/').map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    place.ok_or_else(|| {
+        let detail = format!("after: expected the `continue` of the page before, found {after:?}");
+        Problem::bad_parameter(detail)
+    })
+}
+
+async fn apply(
+    kind: Kind,
+    State(app): State<Arc<App>>,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    let resource = manifest::resource(kind, &headers, &body, parameters.namespace()?)?;
+    Ok(answer(StatusCode::CREATED, &app.control.apply(resource).await?))
+}
+
+async fn read(
+    kind: Kind,
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    let found = app.control.resource(kind, parameters.namespace_or_default()?, &name).await?;
+    let resource = found.ok_or_else(|| Problem::not_found(kind.name(), &name))?;
+    Ok(answer(StatusCode::OK, &resource))
+}
+
+async fn delete(
+    kind: Kind,
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<StatusCode, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    app.control.delete(kind, parameters.namespace_or_default()?, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

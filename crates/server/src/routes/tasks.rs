@@ -1,0 +1,138 @@
+//! Tasks: accept, list, read; what is done to them and what they tell is in the files below.
+
+mod commands;
+mod log;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    response::Response,
+    routing::{get, post},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, StatusCode};
+use ostler_control::{
+    Created,
+    store::{TaskFilter, TaskRow},
+};
+use ostler_kernel::TaskId;
+
+use super::answer;
+use crate::{
+    gate::App,
+    manifest,
+    parameters::{Name, Parameters, Scope},
+    problem::Problem,
+    wire::{
+        list::List,
+        task::{STATES, TaskView},
+    },
+};
+
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/tasks", get(list).post(create))
+        .route("/v1/tasks/{task}", get(read))
+        .route("/v1/tasks/{task}/cancel", post(commands::cancel))
+        .route("/v1/tasks/{task}/retry", post(commands::retry))
+        .route("/v1/tasks/{task}/archive", post(commands::archive))
+        .route("/v1/tasks/{task}/steps", get(log::steps))
+        .route("/v1/tasks/{task}/events", get(log::events))
+        .route("/v1/tasks/{task}/logs", get(log::logs))
+}
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The longest that a manifest may hold too.
+const MAX_KEY: usize = 256;
+
+async fn create(
+    State(app): State<Arc<App>>,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    let mut task = manifest::task(&headers, &body, parameters.namespace()?)?;
+    if let Some(key) = idempotency_key(&headers)? {
+        match &task.spec.idempotency_key {
+            Some(written) if written != key => {
+                let detail = format!("the header says idempotency key {key:?}, the body {written:?}");
+                return Err(Problem::bad_parameter(detail));
+            }
+            _ => task.spec.idempotency_key = Some(key.to_owned()),
+        }
+    }
+    created(&app, app.control.create_task(task).await?).await
+}
+
+/// The answer to whoever asked for a task, or for one again.
+async fn created(app: &App, created: Created) -> Result<Response, Problem> {
+    let Created { task, existed } = created;
+    if !existed {
+        return Ok(answer(StatusCode::CREATED, &TaskView::new(&task)));
+    }
+    let row = app.control.task(&task.namespace, &task.id.to_string()).await?;
+    Ok(answer(StatusCode::OK, &TaskView::from(&row)))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key =
+        std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_utf8("the header Idempotency-Key"))?;
+    if key.is_empty() || key.len() > MAX_KEY {
+        let detail = format!("Idempotency-Key: expected 1 to {MAX_KEY} bytes, found {}", key.len());
+        return Err(Problem::bad_parameter(detail));
+    }
+    Ok(Some(key))
+}
+
+async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "state", "limit", "before", "archived"])?;
+    let limit = parameters.limit()?;
+    let filter = TaskFilter {
+        namespace: match parameters.scope()? {
+            Scope::One(namespace) => Some(namespace),
+            Scope::All => None,
+        },
+        states: parameters.get("state").map(states).transpose()?.unwrap_or_default(),
+        archived: parameters.flag("archived")?,
+        before: parameters.get("before").map(before).transpose()?,
+        limit: limit + 1,
+    };
+    let rows = app.control.tasks(filter).await?;
+    let views = rows.iter().map(TaskView::from).collect();
+    Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.metadata.uid.to_string())))
+}
+
+fn states(text: &str) -> Result<Vec<String>, Problem> {
+    let check = |state: &str| match STATES.contains(&state) {
+        true => Ok(state.to_owned()),
+        false => {
+            let known = STATES.join(", ");
+            Err(Problem::bad_parameter(format!("state: unknown state {state:?}; there are {known}")))
+        }
+    };
+    text.split(',').map(check).collect()
+}
+
+fn before(text: &str) -> Result<TaskId, Problem> {
+    text.parse().map_err(|error| Problem::bad_parameter(format!("before: {error}")))
+}
+
+async fn read(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    Ok(answer(StatusCode::OK, &TaskView::from(&row)))
+}
+
+/// The task that an address names, by its name or its uid.
+async fn find(app: &App, task: &str, parameters: Parameters) -> Result<TaskRow, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    Ok(app.control.task(parameters.namespace_or_default()?, task).await?)
+}

@@ -1,0 +1,94 @@
+//! What a task tells: its log as JSON, live or as lines, and its steps.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use ostler_control::store::{StoreExt, TaskRow};
+use serde_json::json;
+
+use super::{answer, find};
+use crate::{
+    gate::App,
+    parameters::{Name, Parameters, place},
+    problem::Problem,
+    sse,
+    wire::log_line,
+};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The most lines that a log is shown with: the last ones.
+const MAX_LINES: u64 = 10_000;
+
+pub async fn steps(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    let steps = app.control.store().steps(row.task.run).await?;
+    Ok(answer(StatusCode::OK, &json!({ "items": steps })))
+}
+
+pub async fn events(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "after", "limit"])?;
+    let row = app.control.task(parameters.namespace_or_default()?, &task).await?;
+    if wants_stream(&headers) {
+        let after = match last_event_id(&headers)? {
+            Some(after) => after,
+            None => parameters.place("after")?.unwrap_or(0),
+        };
+        return follow(&app, &row, after);
+    }
+    let (after, limit) = (parameters.place("after")?.unwrap_or(0), parameters.limit()?);
+    let events = app.control.store().events(row.task.id, after, limit).await?;
+    let last = events.last().map_or(after, |event| event.seq);
+    Ok(answer(StatusCode::OK, &json!({ "items": events, "last": last })))
+}
+
+fn follow(app: &Arc<App>, row: &TaskRow, after: u64) -> Result<Response, Problem> {
+    if after > row.last_seq {
+        let detail = format!("the log of task {:?} ends at {}, not at {after}", row.task.name, row.last_seq);
+        return Err(Problem::bad_parameter(detail));
+    }
+    // Tells a browser, which would come back for ever, that there is nothing more to come.
+    if after == row.last_seq && row.task.state.is_terminal() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(sse::stream(app, app.control.follow(row.task.id, after)))
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    place("Last-Event-ID", &text).map(Some)
+}
+
+pub async fn logs(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    let (after, limit) = (row.last_seq.saturating_sub(MAX_LINES), MAX_LINES as usize);
+    let events = app.control.store().events(row.task.id, after, limit).await?;
+    let lines: Vec<String> = events.iter().map(log_line::line).collect();
+    Ok(answer(StatusCode::OK, &json!({ "name": row.task.name, "logs": lines })))
+}

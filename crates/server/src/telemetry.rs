@@ -1,0 +1,26 @@
+//! What the server logs, one line for each happening.
+
+use std::{fmt, io};
+
+use ostler_control::store::StoreError;
+
+pub fn store_failed(error: &StoreError) {
+    tracing::error!(%error, "the store could not serve a request");
+}
+
+pub fn accept_failed(error: &io::Error) {
+    tracing::warn!(%error, "a connection could not be accepted");
+}
+
+/// Mostly clients that went away.
+pub fn connection_failed(error: &hyper::Error) {
+    tracing::debug!(%error, "a connection ended early");
+}
+
+pub fn listening(url: &str) {
+    tracing::info!(url, "listening");
+}
+
+pub fn not_removed(what: &str, error: &dyn fmt::Display) {
+    tracing::warn!(what, %error, "can't remove a file");
+}

@@ -1,0 +1,122 @@
+//! An event as a line for people. Programs read the events themselves.
+
+use ostler_kernel::{
+    Event, EventBody, Failure, StepKind, StepOutcome, Usage,
+    event::{ReadyReason, StepFinished},
+    run::AttemptEnd,
+};
+
+pub fn line(event: &Event) -> String {
+    format!("{} {}", event.at, what(&event.body))
+}
+
+fn what(body: &EventBody) -> String {
+    match body {
+        EventBody::TaskAccepted { agent, .. } => format!("task accepted for agent {agent}"),
+        EventBody::AttemptStarted { attempt, worker, step, .. } => {
+            format!("attempt {attempt} started at step {step} by {worker}")
+        }
+        EventBody::StepFinished(step) => step_finished(step),
+        EventBody::AttemptEnded { attempt, end, .. } => {
+            let end = match end {
+                AttemptEnd::Yielded => "yielded".to_owned(),
+                AttemptEnd::Error { failure } => one_line(failure),
+                AttemptEnd::Lost => "lost: its worker is gone".to_owned(),
+            };
+            format!("attempt {attempt} ended: {end}")
+        }
+        EventBody::RunRetrying { failure, failures, not_before, .. } => {
+            format!("failed for the {failures}. time, tried again at {not_before}: {}", one_line(failure))
+        }
+        EventBody::RunWaiting { summary, .. } => format!("waiting: {}", flat(summary)),
+        EventBody::RunSleeping { until, .. } => format!("sleeping until {until}"),
+        EventBody::RunReady { reason, .. } => format!("ready: {}", ready(*reason)),
+        EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
+        EventBody::TaskEnded { state, failure, usage, .. } => {
+            let error =
+                failure.as_ref().map(|failure| format!(": {}", one_line(failure))).unwrap_or_default();
+            format!("task {}{error}{}", state.name(), tokens(usage))
+        }
+    }
+}
+
+fn step_finished(finished: &StepFinished) -> String {
+    let StepFinished { step, kind, outcome, took_ms, usage, .. } = finished;
+    let kind = match kind {
+        StepKind::Model { model } => format!("model {model}"),
+        StepKind::Tool { call, .. } => format!("tool {}", call.name),
+        StepKind::Wait => "wait".to_owned(),
+    };
+    let outcome = match outcome {
+        StepOutcome::Ok => "ok".to_owned(),
+        StepOutcome::Failed { failure } => format!("failed ({})", one_line(failure)),
+        StepOutcome::Interrupted => "interrupted".to_owned(),
+    };
+    format!("step {step} {kind} {outcome} {took_ms}ms{}", tokens(usage))
+}
+
+fn tokens(usage: &Usage) -> String {
+    match usage.total() {
+        0 => String::new(),
+        total => format!(" {total} tokens"),
+    }
+}
+
+fn ready(reason: ReadyReason) -> &'static str {
+    match reason {
+        ReadyReason::Due => "its time has come",
+        ReadyReason::SessionFree => "the session is free",
+        ReadyReason::Answered => "answered",
+        ReadyReason::Input => "an input came",
+    }
+}
+
+fn one_line(failure: &Failure) -> String {
+    flat(&failure.to_string())
+}
+
+fn flat(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_kernel::{RunId, TaskId, TaskState, Timestamp, conversation::ToolCallRef};
+
+    use super::*;
+
+    fn check(body: EventBody, expected: &str) {
+        let at = Timestamp::from_millis(1_700_000_000_042);
+        let event = Event { seq: 1, position: 1, task: TaskId::from_bytes([0; 16]), at, body };
+        assert_eq!(line(&event), format!("2023-11-14T22:13:20.042Z {expected}"));
+    }
+
+    #[test]
+    fn says_what_happened_in_one_line() {
+        let step = StepFinished {
+            run: RunId::from_bytes([0; 16]),
+            step: 3,
+            attempt: 1,
+            kind: StepKind::Tool {
+                call: ToolCallRef { id: "c".into(), name: "lookup".into() },
+                arguments: "{}".into(),
+                idempotent: true,
+            },
+            outcome: StepOutcome::Ok,
+            started_at: Timestamp::from_millis(0),
+            took_ms: 12,
+            usage: Usage::default(),
+            preview: String::new(),
+            opened: Vec::new(),
+        };
+        check(EventBody::StepFinished(step.clone()), "step 3 tool lookup ok 12ms");
+        let failure = Failure::permanent("tool_failed", "two\nlines");
+        let outcome = StepOutcome::Failed { failure: failure.clone() };
+        let failed = StepFinished { outcome, kind: StepKind::Model { model: "m".into() }, ..step };
+        check(EventBody::StepFinished(failed), "step 3 model m failed (tool_failed: two lines) 12ms");
+        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false };
+        let ended =
+            EventBody::TaskEnded { state: TaskState::Failed, output: None, failure: Some(failure), usage };
+        check(ended, "task failed: tool_failed: two lines 7 tokens");
+    }
+}

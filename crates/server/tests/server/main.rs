@@ -1,0 +1,10 @@
+//! The real server, started in process on a free port with a folder of its own, seen from the wire.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod bad_input;
+mod events;
+mod lifecycle;
+mod resources;
+mod support;
+mod tasks;

@@ -1,0 +1,99 @@
+//! Declared objects over HTTP: put in place, read, listed by page, deleted.
+
+use serde_json::{Value, json};
+
+use super::support::{Place, agent, model};
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_object_is_stored_and_read_back() {
+    let place = Place::new().await;
+    let stored = place.post("/v1/model-endpoints", &model("m")).await;
+    assert_eq!(stored.status, 201);
+    let stored = stored.json();
+    assert_eq!(stored["metadata"]["resourceVersion"], "1");
+    assert_eq!(stored["metadata"]["namespace"], "default");
+    let read = place.get("/v1/model-endpoints/m").await;
+    assert_eq!((read.status, read.json()), (200, stored));
+    assert_eq!(read.header("content-type"), Some("application/json"));
+    assert_eq!(place.delete("/v1/model-endpoints/m").await.status, 204);
+    assert_eq!(place.get("/v1/model-endpoints/m").await.status, 404);
+    assert_eq!(place.delete("/v1/model-endpoints/m").await.status, 404);
+}
+
+#[tokio::test]
+async fn yaml_is_read_too() {
+    let place = Place::new().await;
+    let text = "# who helps\nkind: Agent\nmetadata: {name: yams}\nspec:\n  model_ref: mock\n  prompt: |\n    Help.\n";
+    for kind in ["application/yaml", "text/yaml", "application/x-yaml; charset=utf-8"] {
+        let reply =
+            place.send("POST", "/v1/agents", &format!("content-type: {kind}\r\n"), text.as_bytes()).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+    }
+    let read = place.get("/v1/agents/yams").await.json();
+    assert_eq!(read["spec"]["prompt"], "Help.\n");
+    assert_eq!(read["metadata"]["resourceVersion"], "3");
+    assert_eq!(read["metadata"]["generation"], 1, "the same spec again is no new generation");
+}
+
+#[tokio::test]
+async fn who_changes_an_older_version_is_told() {
+    let place = Place::new().await;
+    let first = place.post("/v1/agents", &agent("a")).await.json();
+    let mut second = first.clone();
+    second["spec"]["prompt"] = json!("Help more.");
+    assert_eq!(place.post("/v1/agents", &second).await.status, 201);
+    let stale = place.post("/v1/agents", &first).await;
+    assert_eq!(stale.status, 409);
+    let problem = stale.json();
+    assert_eq!(problem["code"], "conflict");
+    assert!(problem["detail"].as_str().unwrap().contains("is at version 2, not 1"), "{problem}");
+}
+
+#[tokio::test]
+async fn lists_go_on_where_the_page_ended() {
+    let place = Place::new().await;
+    for name in ["a", "b", "c", "d", "e"] {
+        assert_eq!(place.post("/v1/agents", &agent(name)).await.status, 201);
+    }
+    let mut elsewhere = agent("z");
+    elsewhere["metadata"]["namespace"] = json!("other");
+    assert_eq!(place.post("/v1/agents", &elsewhere).await.status, 201);
+
+    let first = place.get("/v1/agents?limit=2").await.json();
+    assert_eq!((names(&first), &first["continue"]), (vec!["a", "b"], &json!("default/b")));
+    let second = place.get("/v1/agents?limit=2&after=default/b").await.json();
+    assert_eq!(names(&second), ["c", "d"]);
+    let last = place.get("/v1/agents?limit=2&after=default%2Fd").await.json();
+    assert_eq!((names(&last), last.get("continue")), (vec!["e"], None));
+    let whole = place.get("/v1/agents?limit=5").await.json();
+    assert_eq!((names(&whole).len(), whole.get("continue")), (5, None));
+    assert_eq!(names(&place.get("/v1/agents?namespace=other").await.json()), ["z"]);
+    assert_eq!(names(&place.get("/v1/agents?namespace=*&limit=5").await.json()), ["a", "b", "c", "d", "e"]);
+    assert_eq!(names(&place.get("/v1/agents?namespace=*&after=default/e").await.json()), ["z"]);
+    assert_eq!(names(&place.get("/v1/tools").await.json()), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn the_namespace_in_the_address_counts_if_the_body_names_none() {
+    let place = Place::new().await;
+    assert_eq!(
+        place.post("/v1/agents?namespace=team", &agent("a")).await.json()["metadata"]["namespace"],
+        "team"
+    );
+    assert_eq!(place.get("/v1/agents/a?namespace=team").await.status, 200);
+    assert_eq!(place.get("/v1/agents/a").await.status, 404);
+    let yaml = b"kind: Agent\nmetadata: {name: y}\nspec: {model_ref: mock}\n";
+    let reply = place.send("POST", "/v1/agents?namespace=team", "content-type: text/yaml\r\n", yaml).await;
+    assert_eq!(reply.json()["metadata"]["namespace"], "team");
+    for written in ["default", "other"] {
+        let mut body = agent("a");
+        body["metadata"]["namespace"] = json!(written);
+        let reply = place.post("/v1/agents?namespace=team", &body).await;
+        assert_eq!((reply.status, &reply.json()["code"]), (400, &json!("bad_parameter")), "{written}");
+        assert_eq!(place.post(&format!("/v1/agents?namespace={written}"), &body).await.status, 201);
+    }
+}

@@ -1,0 +1,157 @@
+//! A server to talk to, and the talking.
+
+pub mod raw;
+pub mod sse;
+pub mod worker;
+
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use ostler_kernel::{
+    Runtime, Timestamp,
+    runtime::{BoxFuture, Spawned},
+};
+use ostler_link::TokioRuntime;
+use ostler_server::{Server, ServerConfig, StartError, start};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub use raw::Reply;
+
+pub struct Place {
+    pub server: Server,
+    pub folder: TempDir,
+}
+
+pub fn runtime() -> Arc<dyn Runtime> {
+    Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()))
+}
+
+/// A runtime in which little time is enough.
+pub struct Hasty(Arc<dyn Runtime>);
+
+impl Hasty {
+    #[expect(clippy::new_ret_no_self, reason = "it is only ever used as a runtime")]
+    pub fn new() -> Arc<dyn Runtime> {
+        Arc::new(Self(runtime()))
+    }
+}
+
+impl Runtime for Hasty {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn random(&self) -> u64 {
+        self.0.random()
+    }
+
+    fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(delay / 200)
+    }
+
+    fn spawn(&self, name: &'static str, future: BoxFuture<'static, ()>) -> Spawned {
+        self.0.spawn(name, future)
+    }
+}
+
+pub fn config(data: &Path) -> ServerConfig {
+    ServerConfig {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        data: data.to_owned(),
+        lease: Duration::from_secs(30),
+        restore: None,
+        force_restore: false,
+    }
+}
+
+pub async fn start_in(data: &Path) -> Result<Server, StartError> {
+    start(config(data), runtime()).await
+}
+
+impl Place {
+    pub async fn new() -> Self {
+        Self::with(runtime()).await
+    }
+
+    pub async fn with(runtime: Arc<dyn Runtime>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = start(config(folder.path()), runtime).await.unwrap();
+        Self { server, folder }
+    }
+
+    /// With an agent `helper` on a model that is never asked.
+    pub async fn with_agent() -> Self {
+        let place = Self::new().await;
+        place.apply_agent().await;
+        place
+    }
+
+    pub async fn apply_agent(&self) {
+        for resource in [model("mock"), agent("helper")] {
+            let plural = if resource["kind"] == "Agent" { "agents" } else { "model-endpoints" };
+            let reply = self.post(&format!("/v1/{plural}"), &resource).await;
+            assert_eq!(reply.status, 201, "{reply:?}");
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The head of a request with the token, up to its last header.
+    pub fn head(&self, method: &str, path: &str) -> String {
+        let (address, token) = (self.address(), self.server.token());
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n"
+        )
+    }
+
+    pub async fn send(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Reply {
+        let length =
+            if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let mut request = format!("{}{headers}{length}\r\n", self.head(method, path)).into_bytes();
+        request.extend_from_slice(body);
+        raw::exchange(self.address(), &request).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, "", b"").await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, "", b"").await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send("POST", path, "content-type: application/json\r\n", body.to_string().as_bytes()).await
+    }
+
+    /// Creates a task for `helper` and gives its name.
+    pub async fn task(&self) -> String {
+        let reply = self.post("/v1/tasks", &task()).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["metadata"]["name"].as_str().unwrap().to_owned()
+    }
+}
+
+pub fn task() -> Value {
+    json!({"apiVersion": "ostler.dev/v1", "kind": "Task", "spec": {"agent": "helper", "input": {"message": "hi"}}})
+}
+
+pub fn agent(name: &str) -> Value {
+    json!({
+        "apiVersion": "ostler.dev/v1", "kind": "Agent", "metadata": {"name": name},
+        "spec": {"model_ref": "mock", "prompt": "Help."},
+    })
+}
+
+pub fn model(name: &str) -> Value {
+    json!({
+        "apiVersion": "ostler.dev/v1", "kind": "ModelEndpoint", "metadata": {"name": name},
+        "spec": {"provider": "mock", "default_model": "mock"},
+    })
+}

@@ -1,0 +1,96 @@
+//! A worker that does what the test says.
+
+use std::sync::Arc;
+
+use ostler_kernel::{
+    Entry, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
+    bundle::WriteKey,
+    conversation::Block,
+    run::{
+        end::Leave,
+        journal::{Progress, StepDone},
+    },
+    step::StepState,
+};
+use ostler_link::{
+    Caller, ClaimRequest, Delta, JournalRequest, LeaveRequest, RegisterRequest, Registered, WorkerPort,
+    WorkerPortExt,
+};
+
+use super::Place;
+
+pub struct Worker {
+    port: Arc<dyn WorkerPort>,
+    caller: Caller,
+    claims: u64,
+}
+
+/// A run in the worker's hands, with its open step.
+pub struct Held {
+    run: Run,
+    written: u64,
+    step: u32,
+}
+
+impl Worker {
+    pub async fn new(place: &Place) -> Self {
+        let port = place.server.worker_port();
+        // Every test has a server of its own, so there was nobody of this name before.
+        let request = RegisterRequest { name: "scripted".to_owned(), instance: 1, former: 0 };
+        let Registered::As { incarnation, .. } = port.register(request).await.unwrap() else {
+            panic!("there is another worker")
+        };
+        Self { port, caller: Caller { worker: "scripted".to_owned(), incarnation }, claims: 0 }
+    }
+
+    pub async fn claim(&mut self) -> Held {
+        self.claims += 1;
+        let request =
+            ClaimRequest { caller: self.caller.clone(), number: self.claims, slots: 1, wait_ms: 20_000 };
+        let assignment = self.port.claim(request).await.unwrap().remove(0);
+        let step = assignment.open_steps[0].id.index;
+        Held { written: assignment.run.journal, run: assignment.run, step }
+    }
+
+    pub async fn delta(&self, held: &Held, offset: u64, text: &str) {
+        let Run { id, task, .. } = held.run;
+        let delta = Delta { task, run: id, step: held.step, offset, text: text.to_owned() };
+        self.port.deltas(vec![delta]).await.unwrap();
+    }
+
+    /// Finishes the open step and begins the next.
+    pub async fn step(&self, held: &mut Held) {
+        let mut progress = self.done(held);
+        progress.open = vec![StepKind::Model { model: held.run.model.clone() }];
+        held.step += 1;
+        held.written += 1;
+        let (caller, key) = (self.caller.clone(), key(held));
+        self.port.journal(JournalRequest { caller, key, progress }).await.unwrap();
+    }
+
+    pub async fn finish(&self, mut held: Held, output: &str) {
+        let progress = self.done(&held);
+        held.written += 1;
+        let (caller, key) = (self.caller.clone(), key(&held));
+        let leave = Leave::Ok { output: output.to_owned() };
+        self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
+    }
+
+    fn done(&self, held: &Held) -> Progress {
+        let id = StepId { run: held.run.id, index: held.step };
+        let at = held.run.created_at;
+        let mut step =
+            Step::open(id, StepKind::Model { model: held.run.model.clone() }, held.run.attempt, at);
+        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false };
+        step.state = StepState::Done { outcome: StepOutcome::Ok, at, took_ms: 5, usage };
+        let text = Block::Text { text: "well".to_owned() };
+        let entry =
+            Entry { role: Role::Assistant, blocks: vec![text], run: held.run.id, step: Some(held.step) };
+        let done = StepDone { step, preview: "well".to_owned() };
+        Progress { done: vec![done], entries: vec![entry], ..Progress::default() }
+    }
+}
+
+fn key(held: &Held) -> WriteKey {
+    WriteKey { run: held.run.id, epoch: held.run.epoch, number: held.written }
+}

@@ -1,0 +1,214 @@
+//! Tasks over HTTP: accepted, listed, cancelled, asked for again, put away.
+
+use serde_json::{Value, json};
+
+use super::support::{Place, task, worker::Worker};
+
+fn names(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().unwrap().iter();
+    items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn named(name: &str) -> Value {
+    let mut task = task();
+    task["metadata"] = json!({"name": name, "labels": {"team": "blue"}});
+    task
+}
+
+#[tokio::test]
+async fn a_task_is_accepted_as_it_will_be_read() {
+    let place = Place::with_agent().await;
+    let created = place.post("/v1/tasks", &named("first")).await;
+    assert_eq!(created.status, 201);
+    let view = created.json();
+    let (metadata, status) = (&view["metadata"], &view["status"]);
+    assert_eq!((&view["apiVersion"], &view["kind"]), (&json!("ostler.dev/v1"), &json!("Task")));
+    assert_eq!((&metadata["name"], &metadata["namespace"]), (&json!("first"), &json!("default")));
+    assert_eq!(metadata["labels"], json!({"team": "blue"}));
+    assert!(metadata["uid"].as_str().unwrap().starts_with("task_"));
+    assert!(metadata["createdAt"].as_str().unwrap().ends_with('Z'));
+    let spec = json!({"agent": "helper", "input": {"message": "hi"}, "priority": "normal",
+        "retry": {"max_attempts": 1, "backoff": "0s"}});
+    assert_eq!(view["spec"], spec);
+    assert_eq!((&status["phase"], &status["state"]), (&json!("Pending"), &json!("queued")));
+    assert_eq!((&status["lastEvent"], status.get("output")), (&json!(1), None));
+    assert!(status["run"].as_str().unwrap().starts_with("run_"));
+    assert!(status["session"].as_str().unwrap().starts_with("session_"));
+    let uid = metadata["uid"].as_str().unwrap();
+    for reference in ["first", uid] {
+        assert_eq!(place.get(&format!("/v1/tasks/{reference}")).await.json(), view);
+    }
+}
+
+#[tokio::test]
+async fn names_are_made_up_and_do_not_repeat() {
+    let place = Place::with_agent().await;
+    let (first, second) = (place.task().await, place.task().await);
+    assert!(first.starts_with("helper-") && first != second, "{first} {second}");
+    for body in [json!({"name": null}), json!({"labels": {}}), json!({})] {
+        let mut task = task();
+        task["metadata"] = body;
+        assert_eq!(place.post("/v1/tasks", &task).await.status, 201);
+    }
+    let yaml = b"kind: Task\nspec:\n  agent: helper\n  input: {message: yes, version: 1.10}\n";
+    let reply = place.send("POST", "/v1/tasks", "content-type: application/yaml\r\n", yaml).await;
+    let input = json!({"message": "yes", "version": "1.10"});
+    assert_eq!((reply.status, &reply.json()["spec"]["input"]), (201, &input));
+    let yaml = b"kind: Task\nmetadata: {name: yam}\nspec:\n  agent: helper\n  input: {message: hi}\n";
+    let reply = place.send("POST", "/v1/tasks", "content-type: application/yaml\r\n", yaml).await;
+    assert_eq!((reply.status, &reply.json()["metadata"]["name"]), (201, &json!("yam")));
+    let taken = place.post("/v1/tasks", &named("yam")).await;
+    assert_eq!((taken.status, &taken.json()["code"]), (409, &json!("conflict")));
+    assert!(taken.json()["detail"].as_str().unwrap().contains("yam"));
+}
+
+#[tokio::test]
+async fn the_same_request_again_is_the_same_task() {
+    let place = Place::with_agent().await;
+    let body = task().to_string();
+    let headers = "content-type: application/json\r\nidempotency-key: k-1\r\n";
+    let first = place.send("POST", "/v1/tasks", headers, body.as_bytes()).await;
+    let again = place.send("POST", "/v1/tasks", headers, body.as_bytes()).await;
+    assert_eq!((first.status, again.status), (201, 200));
+    assert_eq!(first.json(), again.json());
+    assert_eq!(first.json()["spec"]["idempotency_key"], "k-1");
+    let mut in_body = task();
+    in_body["spec"]["idempotency_key"] = json!("k-1");
+    assert_eq!(place.post("/v1/tasks", &in_body).await.json(), first.json());
+    let both = place.send("POST", "/v1/tasks", headers, in_body.to_string().as_bytes()).await;
+    assert_eq!(both.status, 200);
+    in_body["spec"]["idempotency_key"] = json!("k-2");
+    let differ = place.send("POST", "/v1/tasks", headers, in_body.to_string().as_bytes()).await;
+    assert_eq!((differ.status, &differ.json()["code"]), (400, &json!("bad_parameter")));
+    let mut other = task();
+    other["spec"]["input"]["message"] = json!("something else");
+    let conflict = place.send("POST", "/v1/tasks", headers, other.to_string().as_bytes()).await;
+    assert_eq!((conflict.status, &conflict.json()["code"]), (409, &json!("conflict")));
+    let long = format!("content-type: application/json\r\nidempotency-key: {}\r\n", "k".repeat(257));
+    assert_eq!(place.send("POST", "/v1/tasks", &long, body.as_bytes()).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_task_that_is_done_says_what_came_of_it() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let mut held = worker.claim().await;
+    assert_eq!(place.get(&format!("/v1/tasks/{name}")).await.json()["status"]["phase"], "Running");
+    worker.step(&mut held).await;
+    worker.finish(held, "hello").await;
+    let status = place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
+    assert_eq!(
+        (&status["phase"], &status["output"]),
+        (&json!("Succeeded"), &json!({"last_output": "hello"}))
+    );
+    assert_eq!(status["usage"], json!({"input_tokens": 6, "output_tokens": 8, "estimated": false}));
+    assert!(status["startedAt"].is_string() && status["completedAt"].is_string(), "{status}");
+
+    let steps = place.get(&format!("/v1/tasks/{name}/steps")).await.json();
+    let states: Vec<_> =
+        steps["items"].as_array().unwrap().iter().map(|step| &step["state"]["state"]).collect();
+    assert_eq!(states, ["done", "done"]);
+    let logs = place.get(&format!("/v1/tasks/{name}/logs")).await.json();
+    let last = status["lastEvent"].as_u64().unwrap() as usize;
+    let lines = logs["logs"].as_array().unwrap();
+    assert_eq!((&logs["name"], lines.len()), (&json!(name), last));
+    assert!(lines[2].as_str().unwrap().contains(" step 0 model mock ok 5ms"), "{logs}");
+    assert!(lines[last - 1].as_str().unwrap().ends_with(" task succeeded 14 tokens"), "{logs}");
+
+    let cancelled = place.send("POST", &format!("/v1/tasks/{name}/cancel"), "", b"").await;
+    assert_eq!((cancelled.status, &cancelled.json()["code"]), (409, &json!("task_ended")));
+}
+
+#[tokio::test]
+async fn cancel_retry_archive() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let path = format!("/v1/tasks/{name}");
+    for verb in ["retry", "archive"] {
+        let early = place.send("POST", &format!("{path}/{verb}"), "", b"").await;
+        assert_eq!((early.status, &early.json()["code"]), (409, &json!("task_not_ended")), "{verb}");
+    }
+    let cancelled = place.post(&format!("{path}/cancel"), &json!({"reason": "not needed"})).await;
+    assert_eq!(cancelled.status, 200);
+    let status = cancelled.json()["status"].clone();
+    assert_eq!((&status["phase"], &status["state"]), (&json!("Failed"), &json!("cancelled")));
+    assert!(status["lastError"].as_str().unwrap().ends_with("not needed"), "{status}");
+    assert_eq!(
+        (&status["error"]["class"], &status["error"]["message"]),
+        (&json!("cancelled"), &json!("not needed"))
+    );
+    assert_eq!(place.post(&format!("{path}/cancel"), &json!({})).await.status, 409);
+
+    let retried = place.send("POST", &format!("{path}/retry"), "", b"").await;
+    assert_eq!(retried.status, 201);
+    let labels = &retried.json()["metadata"]["labels"];
+    assert_eq!(labels["ostler.dev/source-task"], name.as_str());
+
+    assert_eq!(names(&place.get("/v1/tasks").await.json()).len(), 2);
+    let archived = place.send("POST", &format!("{path}/archive"), "", b"").await;
+    assert_eq!(archived.status, 200);
+    assert!(archived.json()["status"]["archivedAt"].is_string());
+    assert_eq!(names(&place.get("/v1/tasks").await.json()).len(), 1);
+    assert_eq!(names(&place.get("/v1/tasks?archived=true").await.json()).len(), 2);
+    assert_eq!(place.get(&path).await.status, 200, "by name it stays readable");
+}
+
+#[tokio::test]
+async fn lists_show_the_newest_first_by_page() {
+    let place = Place::with_agent().await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(place.post("/v1/tasks", &named(name)).await.status, 201);
+    }
+    place.send("POST", "/v1/tasks/b/cancel", "", b"").await;
+    let first = place.get("/v1/tasks?limit=2").await.json();
+    assert_eq!(names(&first), ["c", "b"]);
+    let next = first["continue"].as_str().unwrap();
+    let last = place.get(&format!("/v1/tasks?limit=2&before={next}")).await.json();
+    assert_eq!((names(&last), last.get("continue")), (vec!["a".to_owned()], None));
+    assert_eq!(names(&place.get("/v1/tasks?state=queued").await.json()), ["c", "a"]);
+    assert_eq!(names(&place.get("/v1/tasks?state=running,cancelled").await.json()), ["b"]);
+    assert_eq!(names(&place.get("/v1/tasks?namespace=other").await.json()), Vec::<String>::new());
+    assert_eq!(names(&place.get("/v1/tasks?namespace=*").await.json()).len(), 3);
+}
+
+#[tokio::test]
+async fn the_namespace_in_the_address_is_the_tasks() {
+    let place = Place::with_agent().await;
+    for (plural, mut manifest) in
+        [("model-endpoints", super::support::model("mock")), ("agents", super::support::agent("helper"))]
+    {
+        manifest["metadata"]["namespace"] = json!("team");
+        assert_eq!(place.post(&format!("/v1/{plural}"), &manifest).await.status, 201);
+    }
+    let created = place.post("/v1/tasks?namespace=team", &named("t")).await;
+    assert_eq!((created.status, &created.json()["metadata"]["namespace"]), (201, &json!("team")));
+    let uid = created.json()["metadata"]["uid"].as_str().unwrap().to_owned();
+    assert_eq!(place.get(&format!("/v1/tasks/{uid}")).await.status, 404, "it is not in this namespace");
+    assert_eq!(place.get(&format!("/v1/tasks/{uid}?namespace=team")).await.status, 200);
+    let mut elsewhere = named("t");
+    elsewhere["metadata"]["namespace"] = json!("default");
+    assert_eq!(place.post("/v1/tasks?namespace=team", &elsewhere).await.status, 400);
+}
+
+#[tokio::test]
+async fn many_requests_on_one_connection() {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+    let place = Place::with_agent().await;
+    let mut stream = TcpStream::connect(place.address()).await.unwrap();
+    let body = task().to_string();
+    let head = place.head("POST", "/v1/tasks").replace("connection: close\r\n", "");
+    let request =
+        format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    for _ in 0..50 {
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = vec![0; 4096];
+        let read = stream.read(&mut bytes).await.unwrap();
+        let answer = String::from_utf8_lossy(&bytes[..read]).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    }
+    assert_eq!(names(&place.get("/v1/tasks?limit=1000").await.json()).len(), 50);
+}
