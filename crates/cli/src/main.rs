@@ -1,2 +1,69 @@
-//! Placeholder.
-fn main() {}
+//! The `ostler` binary: every command; starts server and worker. Reaches the system only through the client
+//! and the HTTP API; `ostler up` starts a server and a worker in this process.
+
+mod app;
+mod args;
+mod commands;
+
+mod config;
+mod error;
+mod exit;
+mod logging;
+
+mod follow;
+mod trace;
+mod words;
+
+mod clock;
+mod output;
+mod paint;
+mod suggest;
+mod table;
+mod terminal;
+mod text;
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::Parser;
+use ostler_worker::TokioRuntime;
+use tokio::runtime::Builder;
+
+use crate::{
+    app::App,
+    args::{Arguments, Command},
+    error::CommandError,
+    exit::Exit,
+    output::Output,
+    terminal::Terminal,
+};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output { terminal: Terminal::look() };
+    let exit = start(arguments, output).unwrap_or_else(|error| {
+        if let CommandError::Said(complaint) = &error {
+            output.complain(complaint);
+        }
+        error.exit()
+    });
+    exit.into()
+}
+
+fn start(arguments: Arguments, output: Output) -> Result<Exit, CommandError> {
+    // Two threads carry a server; a client needs none but this one.
+    let mut builder = match arguments.command {
+        Command::Up(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let tokio = builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::error(format!("can't start: {error}")))?;
+    let runtime = Arc::new(TokioRuntime::new(tokio.handle().clone()));
+    let app = App { written: arguments.written, output, runtime };
+    let done = tokio.block_on(commands::perform(arguments.command, &app));
+    // Nothing that still waits for input or a lookup may hold us up.
+    tokio.shutdown_background();
+    done
+}

@@ -1,0 +1,62 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::{commands, config::Written, exit};
+
+/// Runs AI agents in production.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ostler",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = AFTER_HELP,
+    after_long_help = after_long_help(),
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub written: Written,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Start here:
+  ostler up                                      start everything in this folder
+  ostler apply -f agent.yaml                     declare an agent
+  ostler run hello \"Say hello to the world.\"     give it something to do
+
+`ostler COMMAND --help` explains a command by example; `ostler --help` lists variables and exit codes too.";
+
+fn after_long_help() -> String {
+    format!("{AFTER_HELP}\n\n{VARIABLES}\n\n{}", exit::HELP)
+}
+
+const VARIABLES: &str = "\
+Variables:
+  OSTLER_SERVER     as --server
+  OSTLER_DATA       as --data
+  OSTLER_NAMESPACE  as --namespace
+  OSTLER_TOKEN      the token, instead of the one in the data folder
+  OSTLER_LOG        what `ostler up` logs, such as `debug` or `warn,ostler_worker=trace`
+  NO_COLOR          no colours";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(commands::up::Arguments),
+    Apply(commands::apply::Arguments),
+    Get(commands::get::Arguments),
+    Delete(commands::delete::Arguments),
+    Run(commands::run::Arguments),
+    Ps(commands::ps::Arguments),
+    Logs(commands::logs::Arguments),
+    Events(commands::events::Arguments),
+    Trace(commands::trace::Arguments),
+    Cancel(commands::cancel::Arguments),
+    Retry(commands::retry::Arguments),
+    Archive(commands::archive::Arguments),
+    Backup(commands::backup::Arguments),
+    Version(commands::version::Arguments),
+}

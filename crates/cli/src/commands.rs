@@ -1,0 +1,40 @@
+//! One verb, one file: its arguments and what it does.
+
+pub mod apply;
+pub mod archive;
+pub mod backup;
+pub mod cancel;
+pub mod delete;
+pub mod events;
+pub mod get;
+pub mod logs;
+pub mod ps;
+pub mod retry;
+pub mod run;
+pub mod trace;
+pub mod up;
+pub mod version;
+
+mod target;
+
+use crate::{app::App, args::Command, error::CommandError, exit::Exit};
+
+/// Does what was asked for.
+pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> {
+    match command {
+        Command::Up(arguments) => up::run(arguments, app).await,
+        Command::Apply(arguments) => apply::run(arguments, app).await,
+        Command::Get(arguments) => get::run(arguments, app).await,
+        Command::Delete(arguments) => delete::run(arguments, app).await,
+        Command::Run(arguments) => run::run(arguments, app).await,
+        Command::Ps(arguments) => ps::run(arguments, app).await,
+        Command::Logs(arguments) => logs::run(arguments, app).await,
+        Command::Events(arguments) => events::run(arguments, app).await,
+        Command::Trace(arguments) => trace::run(arguments, app).await,
+        Command::Cancel(arguments) => cancel::run(arguments, app).await,
+        Command::Retry(arguments) => retry::run(arguments, app).await,
+        Command::Archive(arguments) => archive::run(arguments, app).await,
+        Command::Backup(arguments) => backup::run(arguments, app).await,
+        Command::Version(arguments) => version::run(arguments, app).await,
+    }
+}

@@ -1,0 +1,30 @@
+//! `ostler cancel`: stops a task.
+
+use crate::{app::App, error::CommandError, exit::Exit};
+
+/// Stops tasks, whatever they are doing
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The tasks, by name or uid
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<String>,
+
+    /// Why; it stands in the task's log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler cancel hello-world
+  ostler cancel hello-world --reason \"wrong customer\"";
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let client = app.client()?;
+    for task in &arguments.tasks {
+        let cancelled = client.cancel(task, arguments.reason.as_deref()).await?;
+        app.output.data(format!("task/{} cancelled", cancelled.metadata.name))?;
+    }
+    Ok(Exit::Ok)
+}

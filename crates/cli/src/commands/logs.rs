@@ -1,0 +1,49 @@
+//! `ostler logs`: a task's log in words.
+
+use futures_util::StreamExt;
+use ostler_client::{EventView, Followed};
+
+use crate::{app::App, clock, error::CommandError, exit::Exit, paint::Tone, words};
+
+/// Prints a task's log, one readable line per event
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The task, by name or uid
+    task: String,
+
+    /// Go on until the task has ended
+    #[arg(short, long)]
+    follow: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler logs hello-world
+  ostler logs -f hello-world
+`ostler events` prints the same log for programs.";
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let client = app.client()?;
+    if !arguments.follow {
+        client.all_events(&arguments.task).await?.iter().try_for_each(|event| print(app, event))?;
+        return Ok(Exit::Ok);
+    }
+    let mut stream = client.follow(&arguments.task, 0);
+    while let Some(item) = stream.next().await {
+        match item? {
+            Followed::Event(event) => print(app, &event)?,
+            Followed::Reconnecting { wait, error, .. } => {
+                app.output.note(format!("{error}; trying again in {}", clock::took(wait)));
+            }
+            Followed::Delta(_) => {}
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(app: &App, event: &EventView) -> Result<(), CommandError> {
+    let paint = app.output.paint();
+    let time = paint.tone(Tone::Quiet, &clock::print(event.at_ms));
+    app.output.data(format!("{time}  {}", paint.tone(words::tone(&event.body), &words::event(event))))
+}

@@ -1,0 +1,130 @@
+//! `ostler ps`: the tasks that are under way.
+
+use futures_util::{StreamExt, stream};
+use ostler_client::{Client, EventBody, TaskQuery, TaskView};
+
+use crate::{
+    app::App,
+    clock,
+    error::CommandError,
+    exit::Exit,
+    paint::Tone,
+    table::{Cell, Table},
+};
+
+/// Lists the tasks that are under way
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Those that have ended too
+    #[arg(short, long)]
+    all: bool,
+
+    /// From all namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+
+    /// At most so many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler ps
+  ostler ps -a --limit 20
+  watch -n1 ostler ps -A";
+
+const LIVE: [&str; 4] = ["queued", "running", "waiting", "sleeping"];
+
+/// Tasks asked about at a time.
+const AT_ONCE: usize = 8;
+
+/// A look at the end of a log this long nearly always says at which step its task is.
+const TAIL: usize = 8;
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let mut client = app.client()?;
+    if arguments.all_namespaces {
+        client = client.in_namespace("*");
+    }
+    let (tasks, has_more) = list(&client, &arguments).await?;
+    if tasks.is_empty() {
+        let what =
+            if arguments.all { "no tasks" } else { "no tasks under way; -a shows those that have ended" };
+        app.output.note(what);
+        return Ok(Exit::Ok);
+    }
+    let steps: Vec<Option<u32>> =
+        stream::iter(&tasks).map(|task| step(&client, task)).buffered(AT_ONCE).collect().await;
+    let mut table = Table::new(head(arguments.all_namespaces));
+    for (task, step) in tasks.iter().zip(steps) {
+        table.row(row(task, step, app.now_ms(), arguments.all_namespaces));
+    }
+    app.output.table(&table)?;
+    if has_more {
+        app.output.note(format!("there are more; --limit {} shows them", tasks.len().saturating_mul(10)));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn list(client: &Client, arguments: &Arguments) -> Result<(Vec<TaskView>, bool), CommandError> {
+    let states = if arguments.all { Vec::new() } else { LIVE.map(str::to_owned).to_vec() };
+    let mut query = TaskQuery { states, ..TaskQuery::default() };
+    let mut tasks = Vec::new();
+    while tasks.len() < arguments.limit {
+        query.limit = Some((arguments.limit - tasks.len()).min(1000));
+        let page = client.tasks(&query).await?;
+        tasks.extend(page.items);
+        query.before = page.next;
+        if query.before.is_none() {
+            break;
+        }
+    }
+    Ok((tasks, query.before.is_some()))
+}
+
+/// The step it is at, as the end of its log tells it.
+async fn step(client: &Client, task: &TaskView) -> Option<u32> {
+    let after = task.status.last_event.saturating_sub(TAIL as u64);
+    let home = client.clone().in_namespace(&task.metadata.namespace);
+    // It may be gone by now; then there is nothing to tell.
+    let tail = home.events(&task.metadata.uid, after, Some(TAIL)).await.ok()?;
+    tail.items
+        .iter()
+        .filter_map(|event| match &event.body {
+            EventBody::AttemptStarted { step, .. } => Some(*step),
+            EventBody::StepFinished(done) => {
+                done.opened.iter().map(|opened| opened.step).chain([done.step]).max()
+            }
+            _ => None,
+        })
+        .max()
+}
+
+fn head(with_namespace: bool) -> impl Iterator<Item = &'static str> {
+    let namespace = with_namespace.then_some("NAMESPACE");
+    namespace.into_iter().chain(["NAME", "AGENT", "STATE", "STEP", "AGE", "TOKENS"])
+}
+
+fn row(task: &TaskView, step: Option<u32>, now_ms: i64, with_namespace: bool) -> Vec<Cell> {
+    let TaskView { metadata, spec, status, .. } = task;
+    let mut cells = Vec::new();
+    if with_namespace {
+        cells.push(Cell::new(&metadata.namespace));
+    }
+    let age = clock::parse(&metadata.created_at).map_or_else(String::new, |at| clock::age(at, now_ms));
+    cells.extend([
+        Cell::new(&metadata.name),
+        Cell::new(&spec.agent),
+        Cell::toned(&status.state, state_tone(&status.state)),
+        Cell::new(step.map_or_else(String::new, |step| step.to_string())),
+        Cell::new(age),
+        Cell::new(status.usage.total().to_string()),
+    ]);
+    cells
+}
+
+fn state_tone(state: &str) -> Tone {
+    if state == "running" { Tone::Model } else { Tone::of_state(state) }
+}

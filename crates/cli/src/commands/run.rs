@@ -1,0 +1,246 @@
+//! `ostler run`: gives an agent something to do and follows it live.
+
+use std::{collections::BTreeMap, io::Read};
+
+use clap::ValueEnum;
+use ostler_client::{Client, ClientError, PageRequest, TaskView};
+use ostler_spec::{GoDuration, Kind, MAX_BYTES};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    error::CommandError,
+    exit::Exit,
+    follow::{End, Ended, follow},
+    paint::Tone,
+    suggest, text, words,
+};
+
+/// Gives an agent something to do, and follows it live
+///
+/// On a terminal each step shows as it happens. In a pipe, progress goes to stderr as plain lines and the
+/// agent's answer alone to stdout. Ctrl-C leaves the task running.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The agent
+    agent: String,
+
+    /// What to tell it; several words are joined, - reads stdin
+    #[arg(required_unless_present = "input")]
+    message: Vec<String>,
+
+    /// Continue the conversation of this name, or begin it
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// More input, may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    input: Vec<(String, String)>,
+
+    /// Who goes first when there is a queue
+    #[arg(long, value_enum, default_value_t = Priority::Normal)]
+    priority: Priority,
+
+    /// Give up after this long, counted from now: 30s, 5m, 1h30m
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<GoDuration>,
+
+    /// What to call the task; without it, a name is made up
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Print the task's name and leave it to itself
+    #[arg(short, long)]
+    detach: bool,
+
+    /// What to print at the end: the answer, or the whole task
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Priority {
+    Low,
+    Normal,
+    High,
+    Urgent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler run hello \"Say hello to the world.\"
+  ostler run hello Say it again --session greetings
+  git diff | ostler run reviewer - > review.md
+  ostler run report --input topic=sales --input quarter=Q3 --deadline 10m
+  task=$(ostler run -d hello \"Later.\") && ostler logs -f \"$task\"";
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let client = app.client()?;
+    let manifest = manifest(&arguments)?;
+    let created = match client.create_task(&manifest).await {
+        Ok(created) => created,
+        Err(error) => return Err(explain(&client, &arguments.agent, error).await),
+    };
+    if !arguments.detach {
+        return watch(app, &client, &created.task, arguments.output).await;
+    }
+    match arguments.output {
+        Format::Text => app.output.data(&created.task.metadata.name)?,
+        Format::Json => app.output.json(&task(&client, &created.task).await?)?,
+    }
+    if app.output.terminal.stderr.is_terminal {
+        app.output.note(come_back(&created.task.metadata.name));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Follows the task to its end and prints what it gave.
+pub async fn watch(
+    app: &App,
+    client: &Client,
+    task_view: &TaskView,
+    format: Format,
+) -> Result<Exit, CommandError> {
+    let name = &task_view.metadata.name;
+    let ended = match follow(app, client, task_view).await? {
+        End::Task(ended) => ended,
+        End::Detached => {
+            app.output.note(format!("left task {name}, which goes on"));
+            app.output.note(come_back(name));
+            return Ok(Exit::Interrupted);
+        }
+    };
+    app.output.note(app.output.error_paint().tone(Tone::of_state(&ended.state.name), &summary(name, &ended)));
+    if format == Format::Json {
+        app.output.json(&task(client, task_view).await?)?;
+    } else if let Some(answer) = &ended.output {
+        let is_terminal = app.output.terminal.stdout.is_terminal;
+        if is_terminal {
+            app.output.note("");
+        }
+        let answer = answer.strip_suffix('\n').unwrap_or(answer);
+        app.output.data(if is_terminal { text::harmless(answer) } else { answer.into() })?;
+    }
+    match Exit::of_task(&ended.state.name) {
+        Exit::Ok => Ok(Exit::Ok),
+        exit => Err(failed(name, &ended, exit)),
+    }
+}
+
+fn manifest(arguments: &Arguments) -> Result<Value, CommandError> {
+    let mut input: BTreeMap<&str, String> =
+        arguments.input.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    if let Some(message) = message(&arguments.message)? {
+        input.insert("message", message);
+    }
+    let priority = arguments.priority.to_possible_value();
+    let mut spec = json!({
+        "agent": arguments.agent,
+        "input": input,
+        "priority": priority.as_ref().map(clap::builder::PossibleValue::get_name),
+    });
+    if let Some(session) = &arguments.session {
+        spec["session"] = json!(session);
+    }
+    if let Some(deadline) = &arguments.deadline {
+        spec["deadline"] = json!(deadline);
+    }
+    let mut manifest = json!({ "apiVersion": "ostler.dev/v1", "kind": "Task", "metadata": {}, "spec": spec });
+    if let Some(name) = &arguments.name {
+        manifest["metadata"]["name"] = json!(name);
+    }
+    Ok(manifest)
+}
+
+fn message(words: &[String]) -> Result<Option<String>, CommandError> {
+    match words {
+        [] => Ok(None),
+        [dash] if dash == "-" => {
+            let mut text = String::new();
+            let mut stdin = std::io::stdin().lock().take(MAX_BYTES as u64);
+            stdin.read_to_string(&mut text).map_err(|error| {
+                CommandError::error(format!("can't read the message from stdin: {error}"))
+            })?;
+            Ok(Some(text))
+        }
+        words => Ok(Some(words.join(" "))),
+    }
+}
+
+/// The task as the server tells it, every field of it.
+async fn task(client: &Client, task: &TaskView) -> Result<Value, ClientError> {
+    client.get(Kind::Task, &task.metadata.uid).await
+}
+
+/// A name that isn't there is most often a slip of the finger.
+async fn explain(client: &Client, agent: &str, error: ClientError) -> CommandError {
+    let is_reference = matches!(error.code(), Some("bad_reference" | "not_found"));
+    let command_error = CommandError::from(error);
+    if !is_reference {
+        return command_error;
+    }
+    let request = PageRequest { limit: Some(1000), after: None };
+    let Ok(agents) = client.list(Kind::Agent, &request).await else { return command_error };
+    let names: Vec<&str> =
+        agents.items.iter().filter_map(|agent| agent.pointer("/metadata/name")?.as_str()).collect();
+    if names.contains(&agent) {
+        return command_error;
+    }
+    match suggest::nearest(agent, names.iter().copied()) {
+        Some(near) => {
+            command_error.with_remedy(format!("did you mean {near}? `ostler get agents` lists them"))
+        }
+        None if names.is_empty() => {
+            command_error.with_remedy("there are no agents yet: `ostler apply -f agent.yaml` declares one")
+        }
+        None => command_error.with_remedy("`ostler get agents` lists them"),
+    }
+}
+
+fn come_back(name: &str) -> String {
+    format!("  ostler logs -f {name}   to come back\n  ostler cancel {name}    to stop it")
+}
+
+/// `task hello-1 succeeded in 1.42s, 3 steps, 231 tokens`
+fn summary(name: &str, ended: &Ended) -> String {
+    let took = crate::clock::took_ms(ended.took_ms);
+    let steps = if ended.steps == 1 { "1 step".to_owned() } else { format!("{} steps", ended.steps) };
+    let state = state_words(&ended.state.name);
+    format!("task {name} {state} after {took}, {steps}, {}", words::tokens(&ended.usage))
+}
+
+fn failed(name: &str, ended: &Ended, exit: Exit) -> CommandError {
+    let why = match (&ended.failure, &ended.state.reason) {
+        (Some(failure), _) => words::failure(failure),
+        (None, Some(reason)) => reason.clone(),
+        (None, None) => state_words(&ended.state.name).to_owned(),
+    };
+    let remedy =
+        format!("`ostler trace {name}` shows its steps, `ostler retry {name}` asks for the same again");
+    CommandError::new(exit, why).with_remedy(remedy)
+}
+
+fn state_words(state: &str) -> &str {
+    match state {
+        "succeeded" => "succeeded",
+        "failed" => "failed",
+        "dead_letter" => "used up its retries",
+        "cancelled" => "was cancelled",
+        "dropped" => "was dropped",
+        other => other,
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}

@@ -1,0 +1,117 @@
+//! What a command says when it can't go on: what happened, what to do about it, and the exit code.
+
+use std::{error::Error, io};
+
+use ostler_client::{ClientError, Problem};
+
+use crate::exit::Exit;
+
+#[derive(Debug)]
+pub enum CommandError {
+    /// Nothing more to say: the reader of our output went away, or everything was said already.
+    Quiet(Exit),
+    Said(Complaint),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Complaint {
+    pub exit: Exit,
+    /// Follows `error: `.
+    pub message: String,
+    /// One line each, as they are.
+    pub details: Vec<String>,
+    /// What to do now.
+    pub remedy: Option<String>,
+}
+
+impl CommandError {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        CommandError::Said(Complaint { exit, message: message.into(), details: Vec::new(), remedy: None })
+    }
+
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::new(Exit::Error, message)
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        if let CommandError::Said(complaint) = &mut self {
+            complaint.details.extend(lines);
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        if let CommandError::Said(complaint) = &mut self {
+            complaint.remedy = Some(remedy.into());
+        }
+        self
+    }
+
+    /// Our own output could not be written.
+    pub fn output(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => CommandError::Quiet(Exit::Ok),
+            _ => Self::error(format!("can't write the output: {error}")),
+        }
+    }
+
+    /// The number the process ends with.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CommandError::Quiet(exit) => *exit,
+            CommandError::Said(complaint) => complaint.exit,
+        }
+    }
+}
+
+impl From<ClientError> for CommandError {
+    fn from(error: ClientError) -> Self {
+        match &error {
+            ClientError::ConnectionRefused { .. }
+            | ClientError::Connection { .. }
+            | ClientError::TimedOut { .. }
+            | ClientError::StreamEnded { .. } => Self::new(Exit::Unreachable, with_causes(&error))
+                .with_remedy("is it running? `ostler up` starts one here"),
+            ClientError::Problem(problem) => refused(problem),
+            ClientError::Unexpected { .. } | ClientError::BadAnswer(_) => {
+                Self::error(with_causes(&error)).with_remedy("is that address really an Ostler server?")
+            }
+            ClientError::BadUrl { .. }
+            | ClientError::BadName { .. }
+            | ClientError::UnknownKind
+            | ClientError::File { .. }
+            | ClientError::Setup(_) => Self::error(with_causes(&error)),
+        }
+    }
+}
+
+/// What the server says about a request it did not take.
+fn refused(problem: &Problem) -> CommandError {
+    let unauthorized = matches!(problem.status, 401 | 403);
+    let exit = if unauthorized { Exit::Unauthorized } else { Exit::Error };
+    // The detail repeats what the problems say one by one.
+    let message = if problem.problems.is_empty() { problem.to_string() } else { "not accepted".to_owned() };
+    let error =
+        CommandError::new(exit, message).with_details(problem.problems.iter().map(ToString::to_string));
+    match &problem.remedy {
+        Some(remedy) => error.with_remedy(remedy),
+        None if problem.status == 401 => error.with_remedy("is OSTLER_TOKEN the token of this server?"),
+        None => error,
+    }
+}
+
+/// The error and what it came from, in one line.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !message.ends_with(&words) {
+            message = format!("{message}: {words}");
+        }
+        cause = error.source();
+    }
+    message
+}

@@ -1,0 +1,74 @@
+//! Where words go: data to stdout, everything else to stderr. A reader that went away ends us quietly.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::{
+    error::{CommandError, Complaint},
+    paint::{Paint, Tone},
+    table::Table,
+    terminal::Terminal,
+};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub terminal: Terminal,
+}
+
+impl Output {
+    /// A line of data.
+    pub fn data(&self, line: impl AsRef<str>) -> Result<(), CommandError> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{}", line.as_ref()).map_err(|error| CommandError::output(&error))
+    }
+
+    pub fn table(&self, table: &Table) -> Result<(), CommandError> {
+        table.lines(self.paint()).iter().try_for_each(|line| self.data(line))
+    }
+
+    pub fn json(&self, value: &impl Serialize) -> Result<(), CommandError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| cannot_print(&error))?;
+        self.data(text)
+    }
+
+    /// One line of JSON, for streams.
+    pub fn json_line(&self, value: &impl Serialize) -> Result<(), CommandError> {
+        self.data(serde_json::to_string(value).map_err(|error| cannot_print(&error))?)
+    }
+
+    pub fn yaml(&self, value: &impl Serialize) -> Result<(), CommandError> {
+        let text = serde_saphyr::to_string(value).map_err(|error| cannot_print(&error))?;
+        self.data(text.trim_end())
+    }
+
+    /// A line for the person who watches. If nobody can read it, nothing is lost.
+    pub fn note(&self, line: impl AsRef<str>) {
+        let _ = writeln!(io::stderr().lock(), "{}", line.as_ref());
+    }
+
+    pub fn complain(&self, complaint: &Complaint) {
+        let paint = self.error_paint();
+        self.note(format!("{} {}", paint.tone(Tone::Bad, "error:"), complaint.message));
+        for detail in &complaint.details {
+            self.note(format!("  {detail}"));
+        }
+        if let Some(remedy) = &complaint.remedy {
+            self.note(format!("{} {remedy}", paint.tone(Tone::Quiet, "hint:")));
+        }
+    }
+
+    /// For stdout.
+    pub fn paint(&self) -> Paint {
+        Paint::new(self.terminal.stdout.has_colour)
+    }
+
+    /// For stderr.
+    pub fn error_paint(&self) -> Paint {
+        Paint::new(self.terminal.stderr.has_colour)
+    }
+}
+
+fn cannot_print(error: &dyn std::fmt::Display) -> CommandError {
+    CommandError::error(format!("can't print the answer: {error}"))
+}

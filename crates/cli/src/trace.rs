@@ -1,0 +1,164 @@
+//! A task's trace: its log folded into attempts and the steps in them, each with its place in time.
+
+pub mod waterfall;
+
+use ostler_client::{
+    EventBody, EventView, StepView,
+    view::{StepFinished, StepKind, StepOutcome, StepState},
+};
+
+use crate::{clock, words};
+
+#[derive(Debug, PartialEq)]
+pub struct Trace {
+    /// When the first attempt began; all of it is measured from here.
+    pub start_ms: i64,
+    /// The last thing that happened, or now.
+    pub end_ms: i64,
+    pub attempts: Vec<Attempt>,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Attempt {
+    pub number: u32,
+    pub worker: String,
+    pub rows: Vec<Row>,
+    /// How it ended, unless its task ended with it.
+    pub end: Option<String>,
+}
+
+/// One step.
+#[derive(Debug, PartialEq)]
+pub struct Row {
+    pub step: u32,
+    /// `model`, `tool` or nothing.
+    pub kind: &'static str,
+    pub name: String,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub tokens: u64,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Ok,
+    Failed(String),
+    Interrupted,
+    /// Under way.
+    Open,
+}
+
+impl Trace {
+    /// None if nobody has begun to work on it. `now_ms` is where open steps end.
+    pub fn new(events: &[EventView], steps: &[StepView], now_ms: i64) -> Option<Self> {
+        let mut attempts: Vec<Attempt> = Vec::new();
+        let mut start_ms = None;
+        for event in events {
+            match &event.body {
+                EventBody::AttemptStarted { attempt, worker, .. } => {
+                    start_ms.get_or_insert(event.at_ms);
+                    let (number, worker) = (*attempt, worker.clone());
+                    attempts.push(Attempt { number, worker, rows: Vec::new(), end: None });
+                }
+                EventBody::StepFinished(step) => {
+                    // A step that a cancel closed names the attempt before it, if it ever began.
+                    let attempt = attempts.iter_mut().rev().find(|attempt| attempt.number == step.attempt);
+                    if let Some(attempt) = attempt {
+                        attempt.rows.push(finished(step, event.at_ms));
+                    }
+                }
+                EventBody::AttemptEnded { end, .. } => note(&mut attempts, words::attempt_end(end)),
+                EventBody::RunRetrying { failure, not_before_ms, .. } => {
+                    let delay = clock::took_ms(not_before_ms.saturating_sub(event.at_ms));
+                    note(&mut attempts, format!("tried again after {delay}: {}", words::failure(failure)));
+                }
+                EventBody::RunWaiting { .. } | EventBody::RunSleeping { .. } => {
+                    note(&mut attempts, words::event(event));
+                }
+                EventBody::TaskAccepted { .. }
+                | EventBody::RunReady { .. }
+                | EventBody::InputAccepted { .. }
+                | EventBody::TaskEnded { .. }
+                | EventBody::Other => {}
+            }
+        }
+        let last = events.last()?;
+        let end_ms = if last.is_last() { last.at_ms } else { now_ms.max(last.at_ms) };
+        let is_running = attempts.last()?.end.is_none() && !last.is_last();
+        if is_running {
+            let open = steps.iter().filter(|step| matches!(step.state, StepState::Open));
+            attempts.last_mut()?.rows.extend(open.map(|step| under_way(step, end_ms)));
+        }
+        Some(Self { start_ms: start_ms?, end_ms, attempts })
+    }
+}
+
+fn note(attempts: &mut [Attempt], words: String) {
+    if let Some(attempt) = attempts.last_mut() {
+        attempt.end = Some(words);
+    }
+}
+
+fn finished(step: &StepFinished, at_ms: i64) -> Row {
+    let took = i64::try_from(step.took_ms).unwrap_or(i64::MAX);
+    let (outcome, start_ms) = match &step.outcome {
+        // Opened by an earlier attempt, perhaps; what counts is the one that finished it.
+        StepOutcome::Ok | StepOutcome::Other => (Outcome::Ok, at_ms.saturating_sub(took)),
+        StepOutcome::Failed { failure } => {
+            (Outcome::Failed(words::failure(failure)), at_ms.saturating_sub(took))
+        }
+        StepOutcome::Interrupted => (Outcome::Interrupted, step.started_at_ms),
+    };
+    row(step.step, &step.kind, (start_ms, at_ms), step.usage.total(), outcome)
+}
+
+fn under_way(step: &StepView, now_ms: i64) -> Row {
+    row(step.id.index, &step.kind, (step.opened_at_ms, now_ms), 0, Outcome::Open)
+}
+
+fn row(step: u32, kind: &StepKind, (start_ms, end_ms): (i64, i64), tokens: u64, outcome: Outcome) -> Row {
+    let name = kind.name().to_owned();
+    Row { step, kind: words::kind_word(kind), name, start_ms, end_ms, tokens, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(bodies: &[(i64, &str)]) -> Vec<EventView> {
+        let event = |(place, (at, body)): (usize, &(i64, &str))| {
+            let seq = place + 1;
+            let json = format!(r#"{{"seq":{seq},"position":{seq},"task":"t","at":{at},"body":{body}}}"#);
+            serde_json::from_str(&json).unwrap()
+        };
+        bodies.iter().enumerate().map(event).collect()
+    }
+
+    const ACCEPTED: &str = r#"{"type":"task_accepted","agent":"a","run":"r"}"#;
+    const FIRST: &str = r#"{"type":"attempt_started","run":"r","attempt":1,"worker":"w","step":0}"#;
+    const SECOND: &str = r#"{"type":"attempt_started","run":"r","attempt":2,"worker":"w","step":1}"#;
+    const LOST: &str = r#"{"type":"attempt_ended","run":"r","attempt":1,"end":{"end":"lost"}}"#;
+    const STEP: &str = r#"{"type":"step_finished","run":"r","step":0,"attempt":1,"kind":{"type":"model","model":"m"},
+        "outcome":"ok","started_at":110,"took_ms":40,"usage":{"input_tokens":3,"output_tokens":4}}"#;
+    const OPEN: &str = r#"{"id":{"run":"r","index":1},"kind":{"type":"model","model":"m"},
+        "state":{"state":"open"},"attempt":1,"opened_at":160}"#;
+
+    #[test]
+    fn steps_stand_under_the_attempt_that_finished_them() {
+        let log = events(&[(0, ACCEPTED), (100, FIRST), (150, STEP), (900, LOST), (1000, SECOND)]);
+        let steps = [serde_json::from_str(OPEN).unwrap()];
+        let trace = Trace::new(&log, &steps, 1500).unwrap();
+        assert_eq!((trace.start_ms, trace.end_ms), (100, 1500));
+        let [first, second] = &trace.attempts[..] else { panic!("{trace:?}") };
+        assert_eq!(first.end.as_deref(), Some("lost: its worker was gone"));
+        assert_eq!((first.rows[0].start_ms, first.rows[0].end_ms, first.rows[0].tokens), (110, 150, 7));
+        assert_eq!((second.rows[0].step, &second.rows[0].outcome), (1, &Outcome::Open));
+    }
+
+    #[test]
+    fn a_task_nobody_began_has_no_trace() {
+        assert_eq!(Trace::new(&events(&[(0, ACCEPTED)]), &[], 9), None);
+        assert_eq!(Trace::new(&[], &[], 9), None);
+    }
+}

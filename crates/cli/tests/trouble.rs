@@ -1,0 +1,140 @@
+//! What goes wrong, as a person meets it: exit codes, words, remedies.
+
+mod support;
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Up, example, lines_of, ostler, run, run_with, slow_agent};
+
+#[test]
+fn without_a_server_every_command_says_how_to_get_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in
+        [&["ps"][..], &["get", "agents"], &["run", "hello", "hi"], &["logs", "x"], &["backup", "f"]]
+    {
+        let ran = run(ostler(folder.path()).args(arguments));
+        ran.failed(6, &["error: no server found", "ostler up", "--server"]);
+        assert_eq!(ran.stdout, "");
+    }
+    // One that was killed leaves its address behind.
+    fs::create_dir(folder.path().join(".ostler")).unwrap();
+    fs::write(folder.path().join(".ostler/server.json"), r#"{"url":"http://127.0.0.1:9","pid":1}"#).unwrap();
+    fs::write(folder.path().join(".ostler/token"), "ostler_x").unwrap();
+    run(ostler(folder.path()).arg("ps"))
+        .failed(6, &["error: nothing answers at http://127.0.0.1:9", "ostler up"]);
+    let version = run(ostler(folder.path()).arg("version"));
+    assert!(version.ok().starts_with("ostler "), "its own version needs no server");
+}
+
+#[test]
+fn a_wrong_token_is_told_apart() {
+    let up = Up::start();
+    let url = up.url();
+    run(ostler(up.folder()).args(["ps"]).env("OSTLER_TOKEN", "wrong"))
+        .failed(7, &["error: ", "OSTLER_TOKEN"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    run(ostler(elsewhere.path()).args(["ps", "--server", &url])).failed(7, &["no token", "OSTLER_TOKEN"]);
+
+    let token = fs::read_to_string(up.folder().join(".ostler/token")).unwrap();
+    run(ostler(elsewhere.path()).args(["ps", "--server", &url]).env("OSTLER_TOKEN", token.trim())).ok();
+    run(ostler(elsewhere.path()).arg("ps").env("OSTLER_DATA", up.folder().join(".ostler"))).ok();
+}
+
+#[test]
+fn a_bad_manifest_is_refused_with_every_mistake_and_nothing_is_applied() {
+    let up = Up::start();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "a.yaml",
+        "apiVersion: ostler.dev/v1\nkind: Agent\nmetadata: {name: a}\nspec:\n  model_ref: m\n  prmpt: x\n",
+    );
+    write("b.yaml", "kind: Tool\nmetadata: {name: b}\nspec: {type: htp, endpoint: 'http://127.0.0.1'}\n");
+    fs::copy(example("hello/agent.yaml"), folder.path().join("c.yaml")).unwrap();
+    let ran = run(ostler(up.folder()).args(["apply", "-f"]).arg(folder.path()));
+    ran.failed(
+        1,
+        &["nothing was applied", "a.yaml:6:3: spec.prmpt", "did you mean \"prompt\"?", "b.yaml:3:"],
+    );
+    assert_eq!(ran.stdout, "");
+    assert_eq!(up.ostler(["get", "agents", "-o", "name"]).ok(), "");
+
+    up.ostler(["apply", "-f", "missing.yaml"]).failed(1, &["can't read missing.yaml"]);
+    up.ostler(["apply", "-f", "."]).failed(1, &["there is no manifest"]);
+    fs::write(up.folder().join("bad.yaml"), [0x6b, 0xff, 0xfe]).unwrap();
+    up.ostler(["apply", "-f", "bad.yaml"]).failed(1, &["bad.yaml", "UTF-8"]);
+    up.apply("kind: Workflow\n").failed(1, &["<stdin>:1:7", "unknown kind"]);
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let up = Up::with_hello();
+    up.ostler(["get", "agnets"]).failed(2, &["there is no kind \"agnets\"", "did you mean agents?"]);
+    up.ostler(["run", "helo", "hi"]).failed(1, &["helo", "did you mean hello?"]);
+    for command in ["logs", "events", "trace", "cancel", "retry", "archive"] {
+        up.ostler([command, "nobody"]).failed(1, &["error: there is no task \"nobody\""]);
+    }
+    up.ostler(["get", "agent", "nobody"]).failed(1, &["error: there is no Agent \"nobody\""]);
+    up.ostler(["get", "agent", "../../healthz"]).failed(1, &["error: "]);
+    up.ostler(["frobnicate"]).failed(2, &["frobnicate"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_us_quietly() {
+    let up = Up::with_hello();
+    up.ostler(["run", "hello", "hi", "--name", "one"]).ok();
+    let mut command = ostler(up.folder());
+    // More than a pipe holds, and nobody reads it.
+    let bin = env!("CARGO_BIN_EXE_ostler");
+    let script = format!("'{bin}' events one -o json | head -n 1 > /dev/null; echo ${{PIPESTATUS[0]}}");
+    let mut shell = Command::new("bash");
+    shell.current_dir(up.folder()).args(["-c", &script]);
+    for (name, value) in command.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        shell.env(name, value);
+    }
+    assert_eq!(run(&mut shell).ok(), "0\n");
+
+    let mut closed =
+        command.args(["get", "agents"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(closed.stdout.take());
+    let errors = lines_of(closed.stderr.take().unwrap());
+    assert_eq!(closed.wait().unwrap().code(), Some(0));
+    assert_eq!(errors.iter().collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_leaves_the_task_running_and_says_how_to_come_back() {
+    let up = Up::start();
+    up.apply(&slow_agent()).ok();
+    let mut command = ostler(up.folder());
+    let mut child =
+        command.args(["run", "slow", "hi", "--name", "s"]).stderr(Stdio::piped()).spawn().unwrap();
+    let progress = lines_of(child.stderr.take().unwrap());
+    assert!(progress.iter().any(|line| line.contains("attempt 1 started")));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let words = progress.iter().collect::<Vec<_>>().join("\n");
+    for word in ["left task s", "ostler logs -f s", "ostler cancel s"] {
+        assert!(words.contains(word), "{words}");
+    }
+    assert!(up.ostler(["ps"]).ok().contains("running"));
+}
+
+#[test]
+fn up_says_what_keeps_it_from_starting() {
+    let up = Up::start();
+    let address = up.url().strip_prefix("http://").unwrap().to_owned();
+    let elsewhere = tempfile::tempdir().unwrap();
+    run(ostler(elsewhere.path()).args(["up", "--listen", &address])).failed(1, &["error: ", &address]);
+    run(ostler(up.folder()).args(["up", "--listen", "127.0.0.1:0"])).failed(1, &["error: ", "in use"]);
+    run(ostler(elsewhere.path()).args(["up", "--listen", "0.0.0.0:0"])).failed(1, &["error: ", "loopback"]);
+    run(ostler(elsewhere.path()).args(["up", "--listen", "nowhere"])).failed(2, &["--listen"]);
+    run(ostler(elsewhere.path()).args(["up", "--slots", "0"])).failed(2, &["--slots"]);
+    run(ostler(elsewhere.path()).args(["up", "--lease", "1ms"])).failed(2, &["--lease"]);
+    run(ostler(elsewhere.path()).args(["up"]).env("OSTLER_LOG", "a=b=c")).failed(2, &["OSTLER_LOG"]);
+    run_with(ostler(up.folder()).args(["get", "agents"]), "").ok();
+}
