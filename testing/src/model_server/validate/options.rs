@@ -1,0 +1,72 @@
+//! The fields beside messages and tools: ranges, and options that need or exclude one another.
+
+use std::ops::RangeInclusive;
+
+use super::{Findings, Rule};
+use crate::model_server::wire::{ChatRequest, Stop, Text};
+
+pub(super) fn check(request: &ChatRequest<'_>, findings: &mut Findings) {
+    check_numbers(request, findings);
+    check_words(request, findings);
+    check_conflicts(request, findings);
+}
+
+fn check_numbers(request: &ChatRequest<'_>, findings: &mut Findings) {
+    within(findings, "temperature", request.temperature, 0.0..=2.0);
+    within(findings, "top_p", request.top_p, 0.0..=1.0);
+    within(findings, "frequency_penalty", request.frequency_penalty, -2.0..=2.0);
+    within(findings, "presence_penalty", request.presence_penalty, -2.0..=2.0);
+    within(findings, "max_tokens", request.max_tokens, 1..=u64::MAX);
+    within(findings, "max_completion_tokens", request.max_completion_tokens, 1..=u64::MAX);
+    // The scripted model only ever gives one choice.
+    within(findings, "n", request.n, 1..=1);
+    within(findings, "top_logprobs", request.top_logprobs, 0..=20);
+}
+
+fn check_words(request: &ChatRequest<'_>, findings: &mut Findings) {
+    findings.require(!request.model.is_empty(), Rule::Range, "model", "must not be empty");
+    one_of(
+        findings,
+        "reasoning_effort",
+        &request.reasoning_effort,
+        &["none", "minimal", "low", "medium", "high", "xhigh"],
+    );
+    one_of(findings, "verbosity", &request.verbosity, &["low", "medium", "high"]);
+    one_of(
+        findings,
+        "service_tier",
+        &request.service_tier,
+        &["auto", "default", "flex", "scale", "priority"],
+    );
+    let n_stops = match &request.stop {
+        None | Some(Stop::One(_)) => 1,
+        Some(Stop::Many(stops)) => stops.len(),
+    };
+    findings.require((1..=4).contains(&n_stops), Rule::Range, "stop", "must be 1 to 4 sequences");
+}
+
+fn check_conflicts(request: &ChatRequest<'_>, findings: &mut Findings) {
+    let mut allow = |allowed: bool, param: &str, message: &str| {
+        findings.require(allowed, Rule::Conflict, param, message);
+    };
+    let streams = request.stream || request.stream_options.is_none();
+    allow(streams, "stream_options", "is only allowed with `stream`");
+    let has_tools = request.tools.is_some();
+    allow(has_tools || request.tool_choice.is_none(), "tool_choice", "is only allowed with `tools`");
+    let parallel = request.parallel_tool_calls.is_none();
+    allow(has_tools || parallel, "parallel_tool_calls", "is only allowed with `tools`");
+    let logprobs = request.logprobs == Some(true) || request.top_logprobs.is_none();
+    allow(logprobs, "top_logprobs", "is only allowed with `logprobs`");
+    let one_limit = request.max_tokens.is_none() || request.max_completion_tokens.is_none();
+    allow(one_limit, "max_tokens", "excludes `max_completion_tokens`");
+}
+
+fn within<N: PartialOrd>(findings: &mut Findings, param: &str, value: Option<N>, range: RangeInclusive<N>) {
+    let inside = value.is_none_or(|value| range.contains(&value));
+    findings.require(inside, Rule::Range, param, "lies outside its range");
+}
+
+fn one_of(findings: &mut Findings, param: &str, value: &Option<Text<'_>>, words: &[&str]) {
+    let known = value.as_ref().is_none_or(|value| words.contains(&&**value));
+    findings.require(known, Rule::Range, param, format_args!("must be one of {words:?}"));
+}

@@ -1,0 +1,139 @@
+//! Queries: each a look through the rows.
+
+use ostler_kernel::{Event, Run, RunId, Session, Step, StepId, Task, TaskId, Timestamp, run::RunView};
+use ostler_store::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+
+use super::tables::Tables;
+
+impl Tables {
+    pub fn read(&self, query: Query) -> Answer {
+        match query {
+            Query::Task(reference) => Answer::Task(self.task(&reference).cloned()),
+            Query::Tasks(filter) => Answer::Tasks(self.tasks(&filter)),
+            Query::RunView(run) => Answer::RunView(self.run_view(run).map(Box::new)),
+            Query::Run(run) => Answer::Run(self.runs.get(&run).cloned().map(Box::new)),
+            Query::Steps(run) => Answer::Steps(self.steps_of(run)),
+            Query::Session(session) => Answer::Session(self.sessions.get(&session).cloned().map(Box::new)),
+            Query::SessionByKey { namespace, subject, key } => {
+                Answer::Session(self.session_by_key(&namespace, &subject, &key).cloned().map(Box::new))
+            }
+            Query::Entries { session, from, to } => {
+                let wanted = |seq: u64| seq >= from && to.is_none_or(|to| seq < to);
+                let entries =
+                    self.entries.iter().filter(|((owner, seq), _)| *owner == session && wanted(*seq));
+                Answer::Entries(entries.map(|((_, seq), entry)| (*seq, entry.clone())).collect())
+            }
+            Query::Inputs { task, after } => {
+                let inputs = self.inputs.values().filter(|input| input.task == task && input.number > after);
+                Answer::Inputs(inputs.cloned().collect())
+            }
+            Query::Blocker(blocker) => Answer::Blocker(self.blockers.get(&blocker).cloned()),
+            Query::Events { task, after, limit } => {
+                Answer::Events(self.log(limit, |event| event.task == task && event.seq > after))
+            }
+            Query::Log { after, limit } => Answer::Events(self.log(limit, |event| event.position > after)),
+            Query::Leased { worker } => Answer::Runs(self.leased(worker.as_deref())),
+            Query::Workers => Answer::Workers(self.workers.values().cloned().collect()),
+            Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
+            Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),
+            Query::Resource(key) => Answer::Resource(self.resources.get(&key).cloned()),
+            Query::Resources { kind, namespace, after, limit } => {
+                let wanted = self.resources.values().filter(|resource| {
+                    let key = &resource.key;
+                    let place = (key.namespace.clone(), key.name.clone());
+                    key.kind == kind
+                        && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+                        && after.as_ref().is_none_or(|after| place > *after)
+                });
+                Answer::Resources(wanted.take(limit).cloned().collect())
+            }
+            Query::Blob(blob) => Answer::Blob(self.blobs.get(&blob).cloned()),
+        }
+    }
+
+    pub fn task_by_name(&self, namespace: &str, name: &str) -> Option<&TaskRow> {
+        self.find_task(|task| task.namespace == namespace && task.name == name)
+    }
+
+    pub fn task_by_key(&self, namespace: &str, key: &str) -> Option<&TaskRow> {
+        let has_key = |task: &Task| task.request.idempotency_key.as_deref() == Some(key);
+        self.find_task(|task| task.namespace == namespace && has_key(task))
+    }
+
+    pub fn session_by_key(&self, namespace: &str, subject: &str, key: &str) -> Option<&Session> {
+        self.sessions.values().find(|session| {
+            session.namespace == namespace
+                && session.subject == subject
+                && session.key.as_deref() == Some(key)
+        })
+    }
+
+    fn task(&self, reference: &TaskRef) -> Option<&TaskRow> {
+        match reference {
+            TaskRef::Id(id) => self.tasks.get(id),
+            TaskRef::Name { namespace, name } => self.task_by_name(namespace, name),
+            TaskRef::Key { namespace, key } => self.task_by_key(namespace, key),
+        }
+    }
+
+    fn find_task(&self, wanted: impl Fn(&Task) -> bool) -> Option<&TaskRow> {
+        self.tasks.values().find(|row| wanted(&row.task))
+    }
+
+    fn tasks(&self, filter: &TaskFilter) -> Vec<TaskRow> {
+        let TaskFilter { namespace, states, archived, before, limit } = filter;
+        let wanted = |row: &&TaskRow| {
+            namespace.as_ref().is_none_or(|namespace| *namespace == row.task.namespace)
+                && (states.is_empty() || states.iter().any(|state| state == row.task.state.name()))
+                && (*archived || row.archived_at.is_none())
+                && before.is_none_or(|before: TaskId| row.task.id < before)
+        };
+        self.tasks.values().rev().filter(wanted).take(*limit).cloned().collect()
+    }
+
+    fn run_view(&self, run: RunId) -> Option<RunView> {
+        let run = self.runs.get(&run)?;
+        let row = self.tasks.get(&run.task)?;
+        let behind = self
+            .runs
+            .values()
+            .filter(|other| other.session == run.session && other.order > run.order && !other.is_terminal());
+        Some(RunView {
+            task: row.task.clone(),
+            run: run.clone(),
+            session: self.sessions.get(&run.session)?.clone(),
+            open_steps: self.steps_of(run.id).into_iter().filter(Step::is_open).collect(),
+            next: behind.min_by_key(|other| other.order).cloned(),
+            last_input: row.last_input,
+            consumed_input: row.consumed_input,
+        })
+    }
+
+    fn steps_of(&self, run: RunId) -> Vec<Step> {
+        let all = StepId { run, index: 0 }..=StepId { run, index: u32::MAX };
+        self.steps.range(all).map(|(_, step)| step.clone()).collect()
+    }
+
+    fn log(&self, limit: usize, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        self.events.iter().filter(|event| wanted(event)).take(limit).cloned().collect()
+    }
+
+    fn leased(&self, worker: Option<&str>) -> Vec<Run> {
+        let under =
+            |run: &&Run| run.lease().is_some_and(|lease| worker.is_none_or(|name| name == lease.worker));
+        self.runs.values().filter(under).cloned().collect()
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Vec<Run> {
+        let mut due: Vec<_> = self.runs.values().filter_map(|run| Some((due_at(run)?, run))).collect();
+        due.retain(|(at, _)| *at <= now);
+        due.sort_by_key(|(at, run)| (*at, run.id));
+        due.into_iter().take(limit).map(|(_, run)| run.clone()).collect()
+    }
+}
+
+/// When the run wakes or expires, whichever is first.
+pub(super) fn due_at(run: &Run) -> Option<Timestamp> {
+    let deadline = run.deadline.filter(|_| !run.is_terminal());
+    [run.wake_at(), deadline].into_iter().flatten().min()
+}

@@ -1,0 +1,198 @@
+//! The rows, what a judge looks up in them, and how a write changes them.
+
+use std::{collections::BTreeMap, convert::Infallible};
+
+use ostler_kernel::{
+    BlobId, BlockerId, Entry, Event, EventBody, Run, RunId, Session, SessionId, Step, StepId, Task, TaskId,
+    Timestamp, Worker, Write,
+    bundle::{Rows, RunAt},
+    resource::{ResourceKey, StoredResource},
+    run::blocker::Blocker,
+    task::input::Input,
+};
+use ostler_store::{Hint, TaskRow};
+
+use super::read::due_at;
+
+#[derive(Default)]
+pub(super) struct Tables {
+    pub tasks: BTreeMap<TaskId, TaskRow>,
+    pub runs: BTreeMap<RunId, Run>,
+    pub sessions: BTreeMap<SessionId, Session>,
+    pub steps: BTreeMap<StepId, Step>,
+    pub entries: BTreeMap<(SessionId, u64), Entry>,
+    /// In the order of commits: an event's position is its place here, counted from 1.
+    pub events: Vec<Event>,
+    pub inputs: BTreeMap<(TaskId, u64), Input>,
+    pub blockers: BTreeMap<BlockerId, Blocker>,
+    pub workers: BTreeMap<String, Worker>,
+    pub resources: BTreeMap<ResourceKey, StoredResource>,
+    pub blobs: BTreeMap<BlobId, Vec<u8>>,
+    /// The limit of each lane, by namespace and class.
+    pub lanes: BTreeMap<(String, String), Option<u32>>,
+    /// How often each namespace was served lately.
+    pub served: BTreeMap<String, u64>,
+    /// How often a run became ready, and how often one got a time at which it wakes or expires.
+    times_ready: u64,
+    times_due: u64,
+}
+
+impl Tables {
+    pub fn position(&self) -> u64 {
+        self.events.len() as u64
+    }
+
+    pub fn hint(&self) -> Hint {
+        Hint { position: self.position(), ready: self.times_ready, due: self.times_due }
+    }
+
+    pub fn apply(&mut self, write: Write) {
+        match write {
+            Write::NewTask(task) => self.insert_task(task),
+            Write::Task(task) => self.replace_task(task),
+            Write::NewRun(run) => self.insert_run(run),
+            Write::Run(run) => self.replace_run(run),
+            Write::RunProgress(run) => self.progress_run(run),
+            Write::Session(session) => {
+                self.sessions.insert(session.id, session);
+            }
+            Write::Step(step) => {
+                self.steps.insert(step.id, step);
+            }
+            Write::Entry { session, seq, entry } => {
+                self.entries.insert((session, seq), entry);
+            }
+            Write::Event { task, at, body } => self.append_event(task, at, body),
+            Write::Input(input) => self.insert_input(input),
+            Write::Consume { task, upto, run } => self.consume(task, upto, run),
+            Write::Blocker(blocker) => {
+                self.blockers.insert(blocker.id, blocker);
+            }
+            Write::Archive { task, at } => self.on_task(task, |row| row.archived_at = Some(at)),
+            Write::Worker(worker) => {
+                self.workers.insert(worker.name.clone(), worker);
+            }
+            Write::Renewal { worker, counter } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.counter = worker.counter.max(counter);
+                }
+            }
+            Write::Resource(resource) => {
+                self.resources.insert(resource.key.clone(), resource);
+            }
+            Write::DeleteResource(key) => {
+                self.resources.remove(&key);
+            }
+            Write::Blob { id, bytes } => {
+                self.blobs.insert(id, bytes);
+            }
+        }
+    }
+
+    fn insert_task(&mut self, task: Task) {
+        let row = TaskRow { task, last_seq: 0, last_input: 0, consumed_input: 0, archived_at: None };
+        self.tasks.insert(row.task.id, row);
+    }
+
+    fn replace_task(&mut self, task: Task) {
+        self.on_task(task.id, |row| {
+            let request = row.task.request.clone();
+            row.task = Task { request, ..task };
+        });
+    }
+
+    fn insert_run(&mut self, run: Run) {
+        let lane = (run.lane.namespace.clone(), run.lane.class.clone());
+        self.lanes.insert(lane, run.lane.limit);
+        self.raise_hint(&run);
+        self.runs.insert(run.id, run);
+    }
+
+    fn replace_run(&mut self, run: Run) {
+        self.raise_hint(&run);
+        if let Some(row) = self.runs.get_mut(&run.id) {
+            *row = run;
+        }
+    }
+
+    fn raise_hint(&mut self, run: &Run) {
+        self.times_ready += u64::from(run.rank().is_some());
+        self.times_due += u64::from(due_at(run).is_some());
+    }
+
+    fn progress_run(&mut self, run: Run) {
+        if let Some(row) = self.runs.get_mut(&run.id) {
+            let (state, lane) = (row.state.clone(), row.lane.clone());
+            *row = Run { state, lane, ..run };
+        }
+    }
+
+    fn append_event(&mut self, task: TaskId, at: Timestamp, body: EventBody) {
+        let position = self.position() + 1;
+        let mut seq = 0;
+        self.on_task(task, |row| {
+            row.last_seq += 1;
+            seq = row.last_seq;
+        });
+        self.events.push(Event { seq, position, task, at, body });
+    }
+
+    fn insert_input(&mut self, input: Input) {
+        self.on_task(input.task, |row| row.last_input = input.number);
+        self.inputs.insert((input.task, input.number), input);
+    }
+
+    fn consume(&mut self, task: TaskId, upto: u64, run: RunId) {
+        self.on_task(task, |row| row.consumed_input = upto);
+        for (_, input) in self.inputs.range_mut((task, 0)..=(task, upto)) {
+            input.consumed_by.get_or_insert(run);
+        }
+    }
+
+    fn on_task(&mut self, id: TaskId, change: impl FnOnce(&mut TaskRow)) {
+        if let Some(row) = self.tasks.get_mut(&id) {
+            change(row);
+        }
+    }
+}
+
+impl Rows for Tables {
+    type Error = Infallible;
+
+    fn run(&mut self, id: RunId) -> Result<Option<RunAt>, Infallible> {
+        Ok(self.runs.get(&id).map(|run| RunAt {
+            state: run.tag(),
+            epoch: run.epoch,
+            journal: run.journal,
+            last_write: run.last_write,
+        }))
+    }
+
+    fn session_version(&mut self, id: SessionId) -> Result<u64, Infallible> {
+        Ok(self.sessions.get(&id).map_or(0, |session| session.version))
+    }
+
+    fn last_input(&mut self, task: TaskId) -> Result<u64, Infallible> {
+        Ok(self.tasks.get(&task).map_or(0, |row| row.last_input))
+    }
+
+    fn task_name_taken(&mut self, namespace: &str, name: &str) -> Result<bool, Infallible> {
+        Ok(self.task_by_name(namespace, name).is_some())
+    }
+
+    fn task_key_taken(&mut self, namespace: &str, key: &str) -> Result<bool, Infallible> {
+        Ok(self.task_by_key(namespace, key).is_some())
+    }
+
+    fn session_key_taken(&mut self, namespace: &str, subject: &str, key: &str) -> Result<bool, Infallible> {
+        Ok(self.session_by_key(namespace, subject, key).is_some())
+    }
+
+    fn incarnation(&mut self, worker: &str) -> Result<u64, Infallible> {
+        Ok(self.workers.get(worker).map_or(0, |worker| worker.incarnation))
+    }
+
+    fn resource_version(&mut self, key: &ResourceKey) -> Result<u64, Infallible> {
+        Ok(self.resources.get(key).map_or(0, |resource| resource.version))
+    }
+}

@@ -1,0 +1,308 @@
+//! What people and programs do meanwhile: create tasks, speak in shared sessions, send inputs, cancel, change
+//! resources. A client that got no answer asks again, as documented; what it was told must be true at the end.
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_control::{Control, ControlError, NewTask};
+use ostler_kernel::{TaskId, TaskState};
+use ostler_spec::{Kind, parse};
+use ostler_store::StoreExt;
+use tokio::sync::watch;
+
+use super::{rng::Rng, world::World};
+
+/// What a task was asked to do, and so how it may end.
+#[derive(Debug, Clone)]
+struct Wish {
+    message: String,
+    session: Option<String>,
+    approval: bool,
+    fails: bool,
+    cancelled: bool,
+    deadline: bool,
+    inputs: u64,
+}
+
+impl Wish {
+    fn draw(rng: &mut Rng, number: u64) -> Self {
+        let turns = rng.below(3);
+        let (waits, approval, fails) = (rng.one_in(5), rng.one_in(2), rng.one_in(12));
+        let mut message = format!("task t{number} turns={turns}");
+        let mut add = |word: &str, yes: bool| {
+            if yes {
+                message.push_str(word);
+            }
+        };
+        add(" once", rng.one_in(3));
+        add(" sleep", rng.one_in(6));
+        add(" wait", waits);
+        add(" approval", waits && approval);
+        add(" fails", fails);
+        let session = rng.one_in(2).then(|| format!("s{}", rng.below(2)));
+        Self {
+            message,
+            session,
+            approval: waits && approval,
+            fails,
+            cancelled: rng.one_in(6),
+            deadline: rng.one_in(8),
+            inputs: if rng.one_in(4) { rng.between(1, 3) } else { 0 },
+        }
+    }
+
+    fn manifest(&self, number: u64) -> String {
+        let session = self.session.as_ref().map_or(String::new(), |key| format!("\n  session: {key}"));
+        let deadline = if self.deadline { "\n  deadline: 8s" } else { "" };
+        format!(
+            "apiVersion: ostler.dev/v1\nkind: Task\nmetadata: {{name: t{number}}}\nspec:\n  agent: worker\n  \
+             idempotency_key: k{number}\n  retry: {{max_attempts: 4, backoff: 200ms}}{session}{deadline}\n  \
+             input: {{message: \"{}\"}}\n",
+            self.message
+        )
+    }
+}
+
+const RESOURCES: &str = r"
+apiVersion: ostler.dev/v1
+kind: Tool
+metadata: {name: idem}
+spec: {type: http, endpoint: 'http://tools.invalid/idem'}
+---
+apiVersion: ostler.dev/v1
+kind: Tool
+metadata: {name: once}
+spec: {type: http, endpoint: 'http://tools.invalid/once', idempotent: false}
+---
+apiVersion: ostler.dev/v1
+kind: Agent
+metadata: {name: worker}
+spec: {model_ref: mock, tools: [idem, once], limits: {max_steps: 30}}
+";
+
+/// Plays the clients until each has had its answers. `done` counts those that are through.
+pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
+    apply_resources(&world).await;
+    for number in 0..n_tasks {
+        let (world, done) = (Arc::clone(&world), done.clone());
+        let network = world.network();
+        network
+            .spawn(
+                "client",
+                Box::pin(async move {
+                    one_task(&world, number).await;
+                    done.send_modify(|done| *done += 1);
+                }),
+            )
+            .detach();
+    }
+    change_resources(&world).await;
+    done.send_modify(|done| *done += 1);
+}
+
+async fn apply_resources(world: &Arc<World>) {
+    for resource in parse("sim", RESOURCES).unwrap_or_default() {
+        insist(world, "apply", |control| {
+            let resource = resource.clone();
+            async move { control.apply(resource).await.map(drop) }
+        })
+        .await;
+    }
+}
+
+/// Two clients change one resource at the same time: each change that was acknowledged has its own version.
+async fn change_resources(world: &Arc<World>) {
+    let mut acknowledged = 0_u64;
+    for round in 0..6_u64 {
+        let change = |who: u64| {
+            let text = format!(
+                "kind: Tool\nmetadata: {{name: shared}}\nspec: {{type: http, endpoint: 'http://tools.invalid/{round}/{who}'}}"
+            );
+            let resource = parse("sim", &text).unwrap_or_default().pop();
+            world.ask(move |control| async move {
+                match resource {
+                    Some(resource) => control.apply(resource).await,
+                    None => Err(ControlError::Contended),
+                }
+            })
+        };
+        let (first, second) = futures_util::future::join(change(0), change(1)).await;
+        acknowledged += [first, second].iter().filter(|answer| matches!(answer, Some(Ok(_)))).count() as u64;
+        pause(world, 800).await;
+    }
+    let found = loop {
+        match world
+            .ask(|control| async move { control.resource(Kind::Tool, "default", "shared").await })
+            .await
+        {
+            Some(Ok(found)) => break found,
+            _ => pause(world, 300).await,
+        }
+    };
+    let version: u64 =
+        found.and_then(|resource| resource.metadata.resource_version?.parse().ok()).unwrap_or(0);
+    if version < acknowledged {
+        world.violate(format!("{acknowledged} changes were acknowledged, and the resource is at {version}"));
+    }
+    delete_resource(world).await;
+}
+
+/// A delete decided on an older version must not remove a newer one.
+async fn delete_resource(world: &Arc<World>) {
+    let text =
+        "kind: Tool\nmetadata: {name: shared}\nspec: {type: http, endpoint: 'http://tools.invalid/last'}";
+    let Some(resource) = parse("sim", text).unwrap_or_default().pop() else { return };
+    let delete = world.ask(|control| async move { control.delete(Kind::Tool, "default", "shared").await });
+    let apply = world.ask(move |control| async move { control.apply(resource).await });
+    let (_, applied) = futures_util::future::join(delete, apply).await;
+    if let Some(Ok(applied)) = applied {
+        world.log(format!("applied beside a delete: version {:?}", applied.metadata.resource_version));
+    }
+}
+
+async fn one_task(world: &Arc<World>, number: u64) {
+    pause(world, 12_000).await;
+    let wish = world.draw(|rng| Wish::draw(rng, number));
+    let Some(task) = create(world, number, &wish).await else { return };
+    let cancelled = wish.cancelled;
+    let mut sent = 0;
+    for input in 0..wish.inputs {
+        pause(world, 3000).await;
+        sent += u64::from(send_input(world, task, &format!("input {input}")).await);
+    }
+    if cancelled {
+        pause(world, 5000).await;
+        cancel(world, task).await;
+    }
+    let state = end_of(world, task, &wish, &mut sent).await;
+    check_end(world, number, &wish, &state);
+    check_inputs(world, task, sent, &state).await;
+}
+
+/// Creates the task, asking again with the same key until there is an answer; and once more after that.
+async fn create(world: &Arc<World>, number: u64, wish: &Wish) -> Option<TaskId> {
+    let new = parse("sim", &wish.manifest(number)).unwrap_or_default().pop().and_then(NewTask::from_resource);
+    let Some(new) = new else {
+        world.violate("the simulation's own manifest is not valid".into());
+        return None;
+    };
+    loop {
+        let new = new.clone();
+        match world.ask(|control| async move { control.create_task(new).await }).await {
+            Some(Ok(created)) => {
+                world.log(format!("accepted t{number} as {}", created.task.id));
+                return Some(created.task.id);
+            }
+            Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
+            Some(Err(error)) => {
+                world.violate(format!("promise 1: t{number} was refused when it was sent again: {error}"));
+                return None;
+            }
+        }
+    }
+}
+
+/// Whether it was acknowledged. One that got no answer is not sent again: it has no key.
+async fn send_input(world: &Arc<World>, task: TaskId, text: &str) -> bool {
+    let text = text.to_owned();
+    let answer = world.ask(move |control| async move { control.input(task, &text).await }).await;
+    matches!(answer, Some(Ok(())))
+}
+
+async fn cancel(world: &Arc<World>, task: TaskId) {
+    loop {
+        match world.ask(move |control| async move { control.cancel(task, "simulated").await }).await {
+            Some(Ok(()) | Err(ControlError::Ended { .. })) => return,
+            _ => pause(world, 300).await,
+        }
+    }
+}
+
+/// Waits for the end, giving the task what it waits for.
+async fn end_of(world: &Arc<World>, task: TaskId, wish: &Wish, sent: &mut u64) -> TaskState {
+    loop {
+        pause(world, 1500).await;
+        let answer = world.ask(move |control| read_state(control, task)).await;
+        match answer {
+            Some(Ok(Some(state))) if state.is_terminal() => return state,
+            Some(Ok(Some(TaskState::Waiting { .. }))) if wish.approval => {
+                world.ask(move |control| async move { control.resolve(task, "yes").await }).await;
+            }
+            Some(Ok(Some(TaskState::Waiting { .. }))) => {
+                *sent += u64::from(send_input(world, task, "the answer").await);
+            }
+            Some(Ok(None)) => {
+                world.violate(format!("promise 1: {task} was accepted and is not there"));
+                return TaskState::Dropped { reason: "lost".into() };
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn read_state(
+    control: Arc<Control>,
+    task: TaskId,
+) -> Result<Option<TaskState>, ostler_store::StoreError> {
+    let row = control.store().task(ostler_store::TaskRef::Id(task)).await?;
+    Ok(row.map(|row| row.task.state))
+}
+
+fn check_end(world: &World, number: u64, wish: &Wish, state: &TaskState) {
+    let fine = match state {
+        TaskState::Succeeded => !wish.fails,
+        TaskState::Cancelled => wish.cancelled,
+        TaskState::Failed => wish.fails || wish.deadline,
+        // The model's passing failures may use up the retries; nothing else may.
+        TaskState::DeadLetter => true,
+        _ => false,
+    };
+    world.log(format!("t{number} ended as {}", state.name()));
+    if !fine {
+        world.violate(format!("t{number} ended as {} though it was asked for {wish:?}", state.name()));
+    }
+}
+
+/// Every input that was acknowledged is in the conversation of a task that succeeded: once, and in order.
+async fn check_inputs(world: &Arc<World>, task: TaskId, sent: u64, state: &TaskState) {
+    if *state != TaskState::Succeeded {
+        return;
+    }
+    let found = loop {
+        let answer = world.ask(move |control| async move {
+            let store = control.store();
+            let row = store.task(ostler_store::TaskRef::Id(task)).await?;
+            let inputs = store.inputs(task, 0).await?;
+            Ok::<_, ostler_store::StoreError>((row, inputs))
+        });
+        match answer.await {
+            Some(Ok((Some(row), inputs))) => break (row, inputs),
+            _ => pause(world, 300).await,
+        }
+    };
+    let (row, inputs) = found;
+    let unconsumed = inputs.iter().filter(|input| input.consumed_by.is_none()).count();
+    if (inputs.len() as u64) < sent || unconsumed > 0 || row.consumed_input != row.last_input {
+        world.violate(format!(
+            "promise 4: {task} was sent {sent} inputs, has {}, and {unconsumed} were never consumed",
+            inputs.len()
+        ));
+    }
+}
+
+async fn insist<F>(world: &Arc<World>, what: &str, ask: impl Fn(Arc<Control>) -> F)
+where
+    F: Future<Output = Result<(), ControlError>> + Send + 'static,
+{
+    loop {
+        match world.ask(&ask).await {
+            Some(Ok(())) => return,
+            Some(Err(ControlError::Store(_) | ControlError::Contended)) | None => pause(world, 200).await,
+            Some(Err(error)) => return world.violate(format!("{what} was refused: {error}")),
+        }
+    }
+}
+
+async fn pause(world: &World, most: u64) {
+    let pause = world.draw(|rng| rng.between(1, most));
+    world.network().sleep(Duration::from_millis(pause)).await;
+}

@@ -1,0 +1,155 @@
+//! What agents reach for: a model and tools that remember every call, outlive every crash, and play a part
+//! that follows from what they are sent.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::stream;
+use ostler_agent::{Departure, React, Runner, RunnerPort, Stopped};
+use ostler_kernel::{
+    Block, BlockerId, ErrorClass, Failure, Role, Runtime, Usage,
+    run::{blocker::BlockerKind, end::Leave, journal::Progress},
+};
+use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
+use ostler_tools::{ToolRequest, Toolbox};
+
+use super::world::World;
+
+pub struct SimGateway {
+    pub world: Arc<World>,
+    pub runtime: Arc<dyn Runtime>,
+}
+
+impl Gateway for SimGateway {
+    fn stream(&self, request: ModelRequest) -> Parts {
+        self.world.effect_began("model", &request.request_id, true);
+        let (delay, fate) = self.world.draw(|rng| (rng.between(1, 400), rng.below(30)));
+        let (world, runtime) = (Arc::clone(&self.world), Arc::clone(&self.runtime));
+        let call = async move {
+            runtime.sleep(Duration::from_millis(delay)).await;
+            let script = Script::read(&request.messages);
+            let part = match fate {
+                _ if world.is_calm() => Ok(Part::Done(script.answer())),
+                0 => Err(Failure::transient("model_overloaded", "simulated")),
+                1 => Err(Failure::transient("model_stream_cut", "simulated")),
+                // Longer than anybody holds a slot for: the run sleeps, and goes on with the same step.
+                2 => Err(Failure::transient("model_rate_limited", "simulated")
+                    .with_retry_after(Some(Duration::from_millis(10_500)))),
+                _ => Ok(Part::Done(script.answer())),
+            };
+            match part {
+                Ok(_) if script.fails => Err(Failure::permanent("model_bad_request", "simulated")),
+                part => part,
+            }
+        };
+        Box::pin(stream::once(call))
+    }
+}
+
+/// What a task's message asks the model to play: `task NAME turns=2 once sleep wait fails`.
+struct Script {
+    turns: usize,
+    taken: usize,
+    once: bool,
+    fails: bool,
+}
+
+impl Script {
+    fn read(messages: &[Message]) -> Self {
+        let text = |block: &Block| match block {
+            Block::Text { text } if text.starts_with("task ") => Some(text.clone()),
+            _ => None,
+        };
+        let mut script = Self { turns: 0, taken: 0, once: false, fails: false };
+        for message in messages {
+            match message.role {
+                Role::User => {
+                    if let Some(text) = message.blocks.iter().rev().find_map(text) {
+                        script = Self { taken: 0, ..Self::parse(&text) };
+                    }
+                }
+                Role::Assistant => script.taken += 1,
+                Role::Tool => {}
+            }
+        }
+        script
+    }
+
+    fn parse(text: &str) -> Self {
+        let turns = text.split_whitespace().find_map(|word| word.strip_prefix("turns="));
+        Self {
+            turns: turns.and_then(|turns| turns.parse().ok()).unwrap_or(0),
+            taken: 0,
+            once: text.contains(" once"),
+            fails: text.contains(" fails"),
+        }
+    }
+
+    fn answer(&self) -> Completion {
+        let usage = Some(Usage { input_tokens: 10, output_tokens: 5, estimated: false });
+        if self.taken >= self.turns {
+            let blocks = vec![Block::Text { text: "done".into() }];
+            return Completion { blocks, finish: Finish::Stop, usage };
+        }
+        let name = if self.once { "once" } else { "idem" };
+        let call = |index: usize| Block::ToolCall {
+            id: format!("call_{}_{index}", self.taken),
+            name: if index == 0 { name.into() } else { "idem".into() },
+            arguments: "{}".into(),
+        };
+        let blocks = (0..=self.taken % 2).map(call).collect();
+        Completion { blocks, finish: Finish::ToolCalls, usage }
+    }
+}
+
+pub struct SimToolbox {
+    pub world: Arc<World>,
+    pub runtime: Arc<dyn Runtime>,
+}
+
+#[async_trait]
+impl Toolbox for SimToolbox {
+    async fn call(&self, request: ToolRequest) -> Result<String, Failure> {
+        self.world.effect_began("tool", &request.request_id, request.tool.idempotent);
+        let (delay, fate) = self.world.draw(|rng| (rng.between(1, 600), rng.below(25)));
+        self.runtime.sleep(Duration::from_millis(delay)).await;
+        match fate {
+            0 if !request.tool.idempotent => {
+                Err(Failure::new(ErrorClass::OutcomeUnknown, "outcome_unknown", "simulated"))
+            }
+            1 => Err(Failure::permanent("execution_failed", "simulated")),
+            _ => Ok("fine".into()),
+        }
+    }
+}
+
+/// The ReAct loop, for agents that may also sleep first or wait for an input.
+pub struct SimRunner;
+
+#[async_trait]
+impl Runner for SimRunner {
+    async fn run(&self, port: &dyn RunnerPort) -> Result<(), Stopped> {
+        let start = port.start();
+        let message =
+            start.context.iter().rev().find(|entry| entry.run == start.run.id && entry.role == Role::User);
+        let text = message.map(|entry| entry.text()).unwrap_or_default();
+        if text.contains(" sleep") && start.run.attempt == 1 {
+            let until = port.runtime().now().after(Duration::from_secs(3));
+            if port.leave(Progress::default(), Leave::Sleep { until }).await? == Departure::Left {
+                return Ok(());
+            }
+        }
+        if text.contains(" wait") && start.consumed_input == 0 {
+            let blocker = BlockerId::new(port.runtime());
+            let kind = if text.contains(" approval") { BlockerKind::Approval } else { BlockerKind::Input };
+            if kind == BlockerKind::Approval && start.run.attempt > 1 {
+                return React.run(port).await;
+            }
+            let leave = Leave::Wait { blocker, kind, summary: "simulated".into() };
+            if port.leave(Progress::default(), leave).await? == Departure::Left {
+                return Ok(());
+            }
+        }
+        React.run(port).await
+    }
+}
