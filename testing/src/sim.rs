@@ -8,7 +8,7 @@ mod executor;
 mod faults;
 mod link;
 mod monitor;
-mod rng;
+pub(crate) mod rng;
 mod store;
 mod world;
 

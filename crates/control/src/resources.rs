@@ -52,16 +52,12 @@ impl Control {
 
     pub async fn delete(&self, kind: Kind, namespace: &str, name: &str) -> Result<(), ControlError> {
         let key = key(kind, namespace, name);
-        for _ in 0..TRIES {
-            let Some(stored) = self.store.resource(key.clone()).await? else {
-                return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
-            };
-            if self.commit(resource::delete(key.clone(), stored.version)).await?.is_ok() {
-                self.plans.forget();
-                return Ok(());
-            }
+        if self.store.resource(key.clone()).await?.is_none() {
+            return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
         }
-        Err(ControlError::Contended)
+        let deleted = self.commit(resource::delete(key, None)).await?;
+        self.plans.forget();
+        deleted.map(drop).map_err(|refusal| ControlError::Conflict(refusal.to_string()))
     }
 
     pub(crate) async fn spec(

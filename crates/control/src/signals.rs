@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ostler_kernel::{Lease, RunId, Runtime, runtime::timeout};
+use ostler_kernel::{Run, Runtime, runtime::timeout};
 use ostler_link::{Caller, Signal, SignalKind};
 use tokio::sync::Notify;
 
@@ -23,11 +23,13 @@ struct Mailbox {
 }
 
 impl Signals {
-    pub fn send(&self, lease: &Lease, run: RunId, kind: SignalKind) {
+    /// Tells the run's holder, if it has one.
+    pub fn send(&self, run: &Run, kind: SignalKind) {
+        let Some(lease) = run.lease() else { return };
         let caller = Caller { worker: lease.worker.clone(), incarnation: lease.incarnation };
         let arrived = self.with(&caller, |mailbox| {
             if mailbox.signals.len() < ROOM {
-                mailbox.signals.push(Signal { run, kind });
+                mailbox.signals.push(Signal { run: run.id, epoch: run.epoch, kind });
             }
             Arc::clone(&mailbox.arrived)
         });

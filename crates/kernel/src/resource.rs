@@ -30,8 +30,11 @@ pub fn put(resource: StoredResource, former: Option<u64>) -> Bundle {
         .write(Write::Resource(resource))
 }
 
-pub fn delete(key: ResourceKey, version: u64) -> Bundle {
-    Bundle::new(Command::Delete)
-        .expect(Expect::Resource { key: key.clone(), version })
-        .write(Write::DeleteResource(key))
+/// Removes the resource: the version that was read, or any.
+pub fn delete(key: ResourceKey, version: Option<u64>) -> Bundle {
+    let bundle = Bundle::new(Command::Delete).write(Write::DeleteResource(key.clone()));
+    match version {
+        Some(version) => bundle.expect(Expect::Resource { key, version }),
+        None => bundle,
+    }
 }

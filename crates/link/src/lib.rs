@@ -67,7 +67,7 @@ calls! {
     journal(Journal(JournalRequest)) -> Journaled(());
     leave(Leave(LeaveRequest)) -> Left(());
     /// Says that the worker lives, and which runs it holds; learns which of them it lost.
-    renew(Renew(RenewRequest)) -> Renewed(Vec<ostler_kernel::RunId>);
+    renew(Renew(RenewRequest)) -> Renewed(Vec<(ostler_kernel::RunId, u64)>);
     /// Waits for something that concerns the caller's runs.
     signals(Signals(SignalsRequest)) -> Signals(Vec<Signal>);
     inputs(Inputs(InputsRequest)) -> Inputs(Vec<ostler_kernel::task::input::Input>);

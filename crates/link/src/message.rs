@@ -29,7 +29,7 @@ pub enum Response {
     Assigned(Vec<Assignment>),
     Journaled(()),
     Left(()),
-    Renewed(Vec<RunId>),
+    Renewed(Vec<(RunId, u64)>),
     Signals(Vec<Signal>),
     Inputs(Vec<Input>),
     Shown(()),
@@ -108,7 +108,8 @@ pub struct RenewRequest {
     pub counter: u64,
     /// The last claim that was answered: what it or an earlier one gave is held, or was never received.
     pub claimed: u64,
-    pub held: Vec<RunId>,
+    /// The runs held, each with the epoch of its lease.
+    pub held: Vec<(RunId, u64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,6 +122,8 @@ pub struct SignalsRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     pub run: RunId,
+    /// The lease it is about: a later one is not meant.
+    pub epoch: u64,
     pub kind: SignalKind,
 }
 

@@ -36,7 +36,7 @@ impl Incarnation {
     }
 
     fn set_to_work(&self, assignment: Assignment) {
-        let id = assignment.run.id;
+        let (id, epoch) = (assignment.run.id, assignment.run.epoch);
         let port = Arc::new(RunPort::new(assignment, self));
         self.held.insert(id, Arc::clone(&port));
         let held = Arc::clone(&self.held);
@@ -45,9 +45,9 @@ impl Incarnation {
             if let Err(stopped) = runner.run(&*port).await {
                 tracing::debug!(run = %id, %stopped, "stopped");
             }
-            held.remove(id);
+            held.remove(id, epoch);
         };
         let spawned = self.equipment.runtime.spawn("run", Box::pin(work));
-        self.held.started(id, spawned);
+        self.held.started(id, epoch, spawned);
     }
 }

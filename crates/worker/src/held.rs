@@ -47,31 +47,45 @@ impl Default for Held {
 }
 
 impl Held {
+    /// A run may be given again before its former attempt is known to be over: that one stops here.
     pub fn insert(&self, id: RunId, port: Arc<RunPort>) {
-        let mut runs = self.lock();
-        runs.insert(id, HeldRun { port, spawned: None });
-        self.count.send_replace(runs.len());
+        let former = self.lock().insert(id, HeldRun { port, spawned: None });
+        if let Some(former) = former {
+            former.abort();
+        }
+        self.recount();
     }
 
     /// The run's activity has begun. It may be over already.
-    pub fn started(&self, id: RunId, spawned: Spawned) {
-        if let Some(run) = self.lock().get_mut(&id) {
+    pub fn started(&self, id: RunId, epoch: u64, spawned: Spawned) {
+        if let Some(run) = self.lock().get_mut(&id).filter(|run| run.port.epoch() == epoch) {
             run.spawned = Some(spawned);
         }
     }
 
-    pub fn remove(&self, id: RunId) {
-        let mut runs = self.lock();
-        runs.remove(&id);
-        self.count.send_replace(runs.len());
+    pub fn remove(&self, id: RunId, epoch: u64) {
+        drop(self.take(id, epoch));
     }
 
     /// Stops working on a run that is no longer ours.
-    pub fn abort(&self, id: RunId) {
-        let run = self.lock().remove(&id);
-        if let Some(run) = run {
+    pub fn abort(&self, id: RunId, epoch: u64) {
+        if let Some(run) = self.take(id, epoch) {
             run.abort();
         }
+    }
+
+    /// Takes the run out, unless it was given again since.
+    fn take(&self, id: RunId, epoch: u64) -> Option<HeldRun> {
+        let run = {
+            let mut runs = self.lock();
+            let is_meant = runs.get(&id).is_some_and(|run| run.port.epoch() <= epoch);
+            if is_meant { runs.remove(&id) } else { None }
+        };
+        self.recount();
+        run
+    }
+
+    fn recount(&self) {
         let held = self.lock().len();
         self.count.send_replace(held);
     }
@@ -137,9 +151,9 @@ impl Held {
     }
 
     /// The last claim answered, and then the runs held: in this order, so that no run of that claim is missed.
-    pub fn claimed_and_held(&self) -> (u64, Vec<RunId>) {
+    pub fn claimed_and_held(&self) -> (u64, Vec<(RunId, u64)>) {
         let claimed = self.claimed.load(Ordering::SeqCst);
-        (claimed, self.lock().keys().copied().collect())
+        (claimed, self.lock().iter().map(|(id, run)| (*id, run.port.epoch())).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, HeldRun>> {

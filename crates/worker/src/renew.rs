@@ -26,7 +26,7 @@ impl Incarnation {
             match timeout(runtime, left.min(self.lease / 2), self.equipment.port.renew(request)).await {
                 Ok(Ok(lost)) => {
                     self.held.renewed(sent_at, self.lease);
-                    lost.into_iter().for_each(|run| self.held.abort(run));
+                    lost.into_iter().for_each(|(run, epoch)| self.held.abort(run, epoch));
                 }
                 Ok(Err(LinkError::Superseded)) => return Over::Superseded,
                 Ok(Err(error)) => tracing::debug!(%error, "a renewal failed"),

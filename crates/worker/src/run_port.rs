@@ -51,6 +51,11 @@ impl RunPort {
         }
     }
 
+    /// Of the lease it works under.
+    pub fn epoch(&self) -> u64 {
+        self.start.run.epoch
+    }
+
     pub fn input_came(&self) {
         self.has_inputs.store(true, Ordering::SeqCst);
     }

@@ -19,7 +19,7 @@ impl Incarnation {
                     delay = Backoff::new();
                     for signal in signals {
                         match signal.kind {
-                            SignalKind::Stop => self.held.abort(signal.run),
+                            SignalKind::Stop => self.held.abort(signal.run, signal.epoch),
                             SignalKind::Input => self.held.input_came(signal.run),
                         }
                     }

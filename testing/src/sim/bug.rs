@@ -39,7 +39,7 @@ impl Bug {
     /// Every bug there is. The conditions are those that the kernel's commands really state.
     pub fn all() -> Vec<Bug> {
         use Command::{
-            Accept, AcceptInput, Apply, Cancel, Delete, Expire, Finish, Journal, Register, Renew, Resolve,
+            Accept, AcceptInput, Apply, Cancel, Expire, Finish, Journal, Register, Renew, Resolve,
             TakeOver, Wake, Yield,
         };
         use Condition::{Inputs, NextRun, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker};
@@ -80,7 +80,6 @@ impl Bug {
             (Register, Worker),
             (Renew, Worker),
             (Apply, Resource),
-            (Delete, Resource),
         ];
         let unchecked = conditions.map(|(command, condition)| Bug::Unchecked(command, condition));
         named.into_iter().chain(unchecked).collect()

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ostler_control::{Control, ControlError, NewTask};
-use ostler_kernel::{TaskId, TaskState};
+use ostler_kernel::{TaskId, TaskState, runtime::timeout};
 use ostler_spec::{Kind, parse};
 use ostler_store::StoreExt;
 use tokio::sync::watch;
@@ -95,6 +95,7 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
             )
             .detach();
     }
+    contend_for_name(&world).await;
     change_resources(&world).await;
     done.send_modify(|done| *done += 1);
 }
@@ -146,31 +147,51 @@ async fn change_resources(world: &Arc<World>) {
     delete_resource(world).await;
 }
 
-/// A delete decided on an older version must not remove a newer one.
 async fn delete_resource(world: &Arc<World>) {
-    let text =
-        "kind: Tool\nmetadata: {name: shared}\nspec: {type: http, endpoint: 'http://tools.invalid/last'}";
-    let Some(resource) = parse("sim", text).unwrap_or_default().pop() else { return };
-    let delete = world.ask(|control| async move { control.delete(Kind::Tool, "default", "shared").await });
-    let apply = world.ask(move |control| async move { control.apply(resource).await });
-    let (_, applied) = futures_util::future::join(delete, apply).await;
-    if let Some(Ok(applied)) = applied {
-        world.log(format!("applied beside a delete: version {:?}", applied.metadata.resource_version));
+    insist(world, "delete", |control| async move {
+        match control.delete(Kind::Tool, "default", "shared").await {
+            // Deleted by a request whose answer was lost, or never there.
+            Err(ControlError::NotFound { .. }) => Ok(()),
+            answer => answer,
+        }
+    })
+    .await;
+}
+
+/// Two tasks of one name at once: one of them is refused, and says so.
+async fn contend_for_name(world: &Arc<World>) {
+    let text = "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
+    let create = || {
+        let new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource);
+        world.ask(move |control| async move {
+            match new {
+                Some(new) => control.create_task(new).await,
+                None => Err(ControlError::Contended),
+            }
+        })
+    };
+    meet(world).await;
+    let (first, second) = futures_util::future::join(create(), create()).await;
+    for answer in [first, second].into_iter().flatten() {
+        match answer {
+            Ok(_) | Err(ControlError::Conflict(_) | ControlError::Store(_)) => {}
+            Err(error) => world.violate(format!("a name that is taken was answered with: {error}")),
+        }
     }
 }
 
 async fn one_task(world: &Arc<World>, number: u64) {
-    pause(world, 12_000).await;
+    meet(world).await;
     let wish = world.draw(|rng| Wish::draw(rng, number));
     let Some(task) = create(world, number, &wish).await else { return };
     let cancelled = wish.cancelled;
     let mut sent = 0;
     for input in 0..wish.inputs {
-        pause(world, 3000).await;
+        pounce(world).await;
         sent += u64::from(send_input(world, task, &format!("input {input}")).await);
     }
     if cancelled {
-        pause(world, 5000).await;
+        pounce(world).await;
         cancel(world, task).await;
     }
     let state = end_of(world, task, &wish, &mut sent).await;
@@ -299,6 +320,25 @@ where
             Some(Err(ControlError::Store(_) | ControlError::Contended)) | None => pause(world, 200).await,
             Some(Err(error)) => return world.violate(format!("{what} was refused: {error}")),
         }
+    }
+}
+
+/// Comes at one of a few moments at which others come too.
+async fn meet(world: &World) {
+    let moment = Duration::from_secs(1000 + 2 * world.draw(|rng| rng.between(1, 6)));
+    let left = moment.saturating_sub(world.executor.now());
+    world.network().sleep(left).await;
+}
+
+/// Acts right after something happened, which is when it is most in the way.
+async fn pounce(world: &World) {
+    let mut stirs = world.stirs();
+    for _ in 0..world.draw(|rng| rng.between(0, 12)) {
+        let limit = Duration::from_secs(2);
+        drop(timeout(&*world.network(), limit, stirs.changed()).await);
+    }
+    if world.draw(|rng| rng.one_in(2)) {
+        pause(world, 6).await;
     }
 }
 

@@ -27,6 +27,7 @@ impl Gateway for SimGateway {
         let (world, runtime) = (Arc::clone(&self.world), Arc::clone(&self.runtime));
         let call = async move {
             runtime.sleep(Duration::from_millis(delay)).await;
+            world.stir();
             let script = Script::read(&request.messages);
             let part = match fate {
                 _ if world.is_calm() => Ok(Part::Done(script.answer())),
@@ -113,6 +114,7 @@ impl Toolbox for SimToolbox {
         self.world.effect_began("tool", &request.request_id, request.tool.idempotent);
         let (delay, fate) = self.world.draw(|rng| (rng.between(1, 600), rng.below(25)));
         self.runtime.sleep(Duration::from_millis(delay)).await;
+        self.world.stir();
         match fate {
             0 if !request.tool.idempotent => {
                 Err(Failure::new(ErrorClass::OutcomeUnknown, "outcome_unknown", "simulated"))

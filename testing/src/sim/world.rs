@@ -9,14 +9,14 @@ use std::{
 
 use ostler_control::{Background, Control, ControlConfig};
 use ostler_kernel::{Bundle, Refusal, Runtime, runtime::timeout};
-use ostler_link::{LinkError, Request, Response, WorkerPort};
+use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError, Request, Response, WorkerPort};
 use futures_util::FutureExt;
 use ostler_store::{Claimed, Committed, SqliteStore, StoreExt, TaskFilter};
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle, start};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::{
-    bug::Bug,
+    bug::{Bug, Condition},
     effects::{SimGateway, SimRunner, SimToolbox},
     executor::{Executor, Node, NodeRuntime, WORLD},
     link::SimLink,
@@ -33,6 +33,7 @@ pub struct World {
     path: PathBuf,
     bug: Option<Bug>,
     state: Mutex<State>,
+    stirs: watch::Sender<u64>,
 }
 
 struct State {
@@ -68,7 +69,7 @@ impl World {
             log: String::new(),
             coverage: BTreeMap::new(),
         };
-        Arc::new(Self { executor: Executor::new(seed), path, bug, state: Mutex::new(state) })
+        Arc::new(Self { executor: Executor::new(seed), path, bug, state: Mutex::new(state), stirs: watch::channel(0).0 })
     }
 
     pub fn bug(&self) -> Option<Bug> {
@@ -77,6 +78,15 @@ impl World {
 
     pub fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> T {
         self.executor.draw(draw)
+    }
+
+    /// Changes whenever something was committed or an effect ended.
+    pub fn stirs(&self) -> watch::Receiver<u64> {
+        self.stirs.subscribe()
+    }
+
+    pub fn stir(&self) {
+        self.stirs.send_modify(|stirs| *stirs += 1);
     }
 
     /// The clock and the executor of what is outside all processes.
@@ -185,6 +195,11 @@ impl World {
 
     pub fn boot_worker(self: &Arc<Self>, name: &str) -> Node {
         self.retire(name);
+        self.boot_twin(name)
+    }
+
+    /// Starts a worker whatever else has its name.
+    pub fn boot_twin(self: &Arc<Self>, name: &str) -> Node {
         let node = {
             let mut state = self.state();
             state.next_node += 1;
@@ -308,9 +323,10 @@ impl World {
 
     pub fn deliver(self: &Arc<Self>, from: Node, text: String, answer: Option<oneshot::Sender<String>>) {
         let Some(control) = self.control() else { return };
-        let Ok(request) = serde_json::from_str::<Request>(&text) else {
+        let Ok(mut request) = serde_json::from_str::<Request>(&text) else {
             return self.violate(format!("a message can't be read back: {text}"));
         };
+        self.pass_for_holder(&mut request);
         let world = Arc::clone(self);
         let serve = async move {
             let response: Result<Response, LinkError> = control.call(request).await;
@@ -328,6 +344,27 @@ impl World {
             world.network().spawn("answer", Box::pin(carry)).detach();
         };
         NodeRuntime::new(&self.executor, SERVER).spawn("call", Box::pin(serve)).detach();
+    }
+
+    /// Where the epoch is not looked at, it is not looked at who asks either.
+    fn pass_for_holder(&self, request: &mut Request) {
+        use ostler_kernel::Command::{Finish, Journal, Yield};
+        let (caller, run) = match (self.bug, request) {
+            (
+                Some(Bug::JournalWithoutEpoch | Bug::Unchecked(Journal, Condition::Run)),
+                Request::Journal(JournalRequest { caller, key, .. }),
+            )
+            | (
+                Some(Bug::FinishWithoutEpoch | Bug::Unchecked(Finish | Yield, Condition::Run)),
+                Request::Leave(LeaveRequest { caller, key, .. }),
+            ) => (caller, key.run),
+            _ => return,
+        };
+        let sqlite = self.state().server.as_ref().map(|server| Arc::clone(&server.sqlite));
+        let run = sqlite.and_then(|sqlite| sqlite.run(run).now_or_never()).and_then(Result::ok).flatten();
+        if let Some(lease) = run.as_ref().and_then(|run| run.lease()) {
+            *caller = Caller { worker: lease.worker.clone(), incarnation: lease.incarnation };
+        }
     }
 
     /// Asks the server something, as a client; none if it died before it answered.
@@ -354,6 +391,7 @@ impl World {
         result: &Result<Committed, Refusal>,
     ) {
         let now = self.executor.now();
+        self.stir();
         match result {
             Ok(Committed { duplicate: false, .. }) => {
                 self.log(format!("commit {:?} {}", bundle.command, subject(bundle)));

@@ -20,9 +20,7 @@ impl Control {
             let now = self.runtime.now();
             let bundle = accept_input(&view, blocker.as_ref(), id, text, now).map_err(|_| ended(&view))?;
             if self.commit(bundle).await?.is_ok() {
-                if let Some(lease) = view.run.lease() {
-                    self.signals.send(lease, view.run.id, SignalKind::Input);
-                }
+                self.signals.send(&view.run, SignalKind::Input);
                 return Ok(());
             }
         }

@@ -19,8 +19,6 @@ impl Control {
     /// The run was taken out of its worker's hands.
     pub(crate) fn stopped(&self, view: &run::RunView) {
         self.leases.drop(view.run.id);
-        if let Some(lease) = view.run.lease() {
-            self.signals.send(lease, view.run.id, SignalKind::Stop);
-        }
+        self.signals.send(&view.run, SignalKind::Stop);
     }
 }

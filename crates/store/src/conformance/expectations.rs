@@ -135,8 +135,10 @@ pub async fn a_resource_written_meanwhile_refuses(world: World) {
     world.refused(resource::put(at(1), None)).await;
     world.must(resource::put(at(2), Some(1))).await;
     world.refused(resource::put(at(2), Some(1))).await;
-    world.refused(resource::delete(key.clone(), 1)).await;
-    world.must(resource::delete(key.clone(), 2)).await;
+    world.refused(resource::delete(key.clone(), Some(1))).await;
+    world.must(resource::delete(key.clone(), Some(2))).await;
+    world.must(resource::put(at(1), None)).await;
+    world.must(resource::delete(key.clone(), None)).await;
     world.must(resource::put(at(1), None)).await;
 }
 

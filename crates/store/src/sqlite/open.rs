@@ -16,7 +16,12 @@ pub struct Options {
     /// Another VFS than the system's: the testing ground's failing disk.
     pub vfs: Option<String>,
     pub inline: bool,
+    /// How long the log may grow before it is copied into the database.
+    pub checkpoint_pages: u32,
 }
+
+/// Sixteen megabytes: copied seldom enough to cost little, and read through quickly after a crash.
+const CHECKPOINT_PAGES: u32 = 4000;
 
 /// When a commit counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +51,13 @@ pub enum OpenError {
 
 impl Options {
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), synchronous: Synchronous::Full, vfs: None, inline: false }
+        Self {
+            path: path.to_owned(),
+            synchronous: Synchronous::Full,
+            vfs: None,
+            inline: false,
+            checkpoint_pages: CHECKPOINT_PAGES,
+        }
     }
 }
 
@@ -59,7 +70,7 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
         Synchronous::Normal => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
     Ok(connection)
 }

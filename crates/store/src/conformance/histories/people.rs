@@ -151,7 +151,8 @@ impl History<'_> {
 
     pub(super) async fn delete_resource(&mut self) -> Result<Bundle, String> {
         let (key, version) = self.some_resource().await?;
-        Ok(resource::delete(key, version))
+        let whatever_it_is = self.dice.one_in(4);
+        Ok(resource::delete(key, (!whatever_it_is).then_some(version)))
     }
 
     /// The key and version of a resource; now and then a version that it hasn't.
@@ -186,7 +187,11 @@ impl History<'_> {
         let row = self.worker_row(&name).await?;
         let (incarnation, counter) = row.map_or((0, 0), |row| (row.incarnation, row.counter));
         let former = self.dice.one_in(6);
-        Ok(worker::renew(&name, incarnation.saturating_sub(u64::from(former)), counter + 1))
+        Ok(worker::renew(
+            &name,
+            incarnation.saturating_sub(u64::from(former)),
+            counter + 1 - self.dice.below(2),
+        ))
     }
 
     pub(super) fn worker_name(&mut self) -> String {
