@@ -1,7 +1,9 @@
 //! The testing ground.
 
+pub mod crash;
 pub mod loopback;
 pub mod model_server;
+pub mod power_loss;
 pub mod reference_store;
 pub mod sim;
 pub mod tool_server;

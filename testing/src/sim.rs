@@ -1,6 +1,8 @@
 //! The deterministic simulation: the shipped code of control, worker, agent and the SQLite store, entered at
 //! `control` and left at the gateway and tool ports, on a seeded executor. Same seed, same log.
 
+#![allow(clippy::expect_used, reason = "a simulation that can't go on has nothing to save")]
+
 mod bug;
 mod clients;
 mod effects;

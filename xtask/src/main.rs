@@ -1,2 +1,62 @@
-//! Placeholder.
-fn main() {}
+//! Checks of the workspace itself, run by `make lint`: `cargo xtask arrows`, `dupes` and `leaks`.
+//! Each one prints what it found, one line each, and fails if that is anything at all.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command for people")]
+
+mod arrows;
+mod dupes;
+mod leaks;
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// How many findings the named check has.
+fn run() -> Result<usize> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let findings = match words[..] {
+        ["arrows"] => arrows::check(&arrows::packages(&metadata(&["--no-deps"])?)?),
+        ["dupes"] => dupes::check(&dupes::direct_versions(&metadata(&[])?)?),
+        ["leaks"] => leaks::check()?,
+        _ => bail!("usage: cargo xtask arrows | dupes | leaks"),
+    };
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("xtask {}: {}", arguments[0], verdict(findings.len()));
+    Ok(findings.len())
+}
+
+fn verdict(n_findings: usize) -> String {
+    if n_findings == 0 { "ok".to_owned() } else { format!("{n_findings} found") }
+}
+
+fn metadata(options: &[&str]) -> Result<Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let arguments = [&["metadata", "--format-version", "1"], options].concat();
+    serde_json::from_str(&output_of(&cargo, &arguments)?).context("cargo metadata did not print JSON")
+}
+
+/// What a program prints; an error if it fails.
+fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.with_context(|| format!("can't start {program}"))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("{program} {} failed: {complaint}", arguments.join(" "));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{program} did not print UTF-8"))
+}

@@ -27,7 +27,8 @@ pub fn messages(entries: &[Entry]) -> Vec<Message> {
 /// Results wait in the order they came: ids are unique within an answer, not within a session.
 fn results_by_call(entries: &[Entry]) -> BTreeMap<String, Vec<Block>> {
     let mut results: BTreeMap<String, Vec<Block>> = BTreeMap::new();
-    for block in entries.iter().rev().filter(|entry| entry.role == Role::Tool).flat_map(|entry| &entry.blocks) {
+    for block in entries.iter().rev().filter(|entry| entry.role == Role::Tool).flat_map(|entry| &entry.blocks)
+    {
         if let Block::ToolResult { call_id, .. } = block {
             results.entry(call_id.clone()).or_default().push(block.clone());
         }
@@ -94,7 +95,10 @@ mod tests {
     fn results_stand_in_the_order_of_their_calls_whenever_they_came() {
         let entries = [Entry::user(run(), "go"), calls(&["a", "b"]), result("b", "2"), result("a", "1")];
         let messages = messages(&entries);
-        assert_eq!(messages.iter().map(|m| m.role).collect::<Vec<_>>(), [Role::User, Role::Assistant, Role::Tool]);
+        assert_eq!(
+            messages.iter().map(|m| m.role).collect::<Vec<_>>(),
+            [Role::User, Role::Assistant, Role::Tool]
+        );
         assert_eq!(contents(&messages[2]), ["1", "2"]);
     }
 

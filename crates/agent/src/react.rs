@@ -34,7 +34,8 @@ impl Runner for React {
         match timeout(port.runtime(), left, Loop::resume(port).run()).await {
             Ok(result) => result,
             Err(_) => {
-                let failure = Failure::timeout("run_timeout", format!("the run worked longer than {limit} ms"));
+                let failure =
+                    Failure::timeout("run_timeout", format!("the run worked longer than {limit} ms"));
                 let progress = Progress { worked_ms: millis(left), ..Progress::default() };
                 port.leave(progress, Leave::Failed { failure }).await.map(|_| ())
             }

@@ -38,3 +38,11 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Version(arguments) => version::run(arguments, app).await,
     }
 }
+
+/// For counts of which none makes no sense.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a number from 1 on".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}

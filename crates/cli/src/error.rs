@@ -96,8 +96,11 @@ fn refused(problem: &Problem) -> CommandError {
     let error =
         CommandError::new(exit, message).with_details(problem.problems.iter().map(ToString::to_string));
     match &problem.remedy {
+        // The server's own speaks of headers.
+        _ if problem.status == 401 => error.with_remedy(
+            "is OSTLER_TOKEN the token of this server? It is in the file `token` of its data folder",
+        ),
         Some(remedy) => error.with_remedy(remedy),
-        None if problem.status == 401 => error.with_remedy("is OSTLER_TOKEN the token of this server?"),
         None => error,
     }
 }

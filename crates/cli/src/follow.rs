@@ -7,7 +7,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::StreamExt;
 use ostler_client::{
-    Client, EventBody, EventView, Followed, TaskView,
+    Client, ClientError, EventBody, EventView, Followed, TaskView,
     view::{FailureView, StateName, UsageView},
 };
 
@@ -30,6 +30,14 @@ pub struct Ended {
     pub took_ms: i64,
     /// Steps finished.
     pub steps: usize,
+}
+
+/// About five minutes of nobody there.
+const TRIES: u32 = 60;
+
+/// What to say about a connection that dropped, unless it is time to give up.
+pub fn keep_trying(attempt: u32, error: ClientError) -> Result<String, CommandError> {
+    if attempt < TRIES { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
 /// How often the picture moves.
@@ -59,7 +67,7 @@ pub async fn follow(app: &App, client: &Client, task: &TaskView) -> Result<End, 
                 }
                 Some(Ok(Followed::Delta(delta))) => show.delta(&delta),
                 Some(Ok(Followed::Reconnecting { attempt, wait, error })) => {
-                    show.reconnecting(attempt, wait, &error.to_string());
+                    show.reconnecting(attempt, wait, &keep_trying(attempt, error)?);
                 }
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(CommandError::error("the server stopped showing the task before it ended")),

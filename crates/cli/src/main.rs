@@ -15,6 +15,7 @@ mod trace;
 mod words;
 
 mod clock;
+mod input;
 mod output;
 mod paint;
 mod suggest;

@@ -9,6 +9,7 @@ use crate::{
     paint::{Paint, Tone},
     table::Table,
     terminal::Terminal,
+    text,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +50,10 @@ impl Output {
 
     pub fn complain(&self, complaint: &Complaint) {
         let paint = self.error_paint();
-        self.note(format!("{} {}", paint.tone(Tone::Bad, "error:"), complaint.message));
+        // A server's words, and with them what others named.
+        self.note(format!("{} {}", paint.tone(Tone::Bad, "error:"), text::harmless(&complaint.message)));
         for detail in &complaint.details {
-            self.note(format!("  {detail}"));
+            self.note(format!("  {}", text::harmless(detail)));
         }
         if let Some(remedy) = &complaint.remedy {
             self.note(format!("{} {remedy}", paint.tone(Tone::Quiet, "hint:")));

@@ -52,45 +52,44 @@ pub enum Outcome {
 impl Trace {
     /// None if nobody has begun to work on it. `now_ms` is where open steps end.
     pub fn new(events: &[EventView], steps: &[StepView], now_ms: i64) -> Option<Self> {
-        let mut attempts: Vec<Attempt> = Vec::new();
-        let mut start_ms = None;
+        let mut attempts = Vec::new();
         for event in events {
-            match &event.body {
-                EventBody::AttemptStarted { attempt, worker, .. } => {
-                    start_ms.get_or_insert(event.at_ms);
-                    let (number, worker) = (*attempt, worker.clone());
-                    attempts.push(Attempt { number, worker, rows: Vec::new(), end: None });
-                }
-                EventBody::StepFinished(step) => {
-                    // A step that a cancel closed names the attempt before it, if it ever began.
-                    let attempt = attempts.iter_mut().rev().find(|attempt| attempt.number == step.attempt);
-                    if let Some(attempt) = attempt {
-                        attempt.rows.push(finished(step, event.at_ms));
-                    }
-                }
-                EventBody::AttemptEnded { end, .. } => note(&mut attempts, words::attempt_end(end)),
-                EventBody::RunRetrying { failure, not_before_ms, .. } => {
-                    let delay = clock::took_ms(not_before_ms.saturating_sub(event.at_ms));
-                    note(&mut attempts, format!("tried again after {delay}: {}", words::failure(failure)));
-                }
-                EventBody::RunWaiting { .. } | EventBody::RunSleeping { .. } => {
-                    note(&mut attempts, words::event(event));
-                }
-                EventBody::TaskAccepted { .. }
-                | EventBody::RunReady { .. }
-                | EventBody::InputAccepted { .. }
-                | EventBody::TaskEnded { .. }
-                | EventBody::Other => {}
-            }
+            take(&mut attempts, event);
         }
+        let started = |event: &&EventView| matches!(event.body, EventBody::AttemptStarted { .. });
+        let start_ms = events.iter().find(started)?.at_ms;
         let last = events.last()?;
         let end_ms = if last.is_last() { last.at_ms } else { now_ms.max(last.at_ms) };
-        let is_running = attempts.last()?.end.is_none() && !last.is_last();
-        if is_running {
+        let current = attempts.last_mut().filter(|attempt| attempt.end.is_none() && !last.is_last());
+        if let Some(attempt) = current {
             let open = steps.iter().filter(|step| matches!(step.state, StepState::Open));
-            attempts.last_mut()?.rows.extend(open.map(|step| under_way(step, end_ms)));
+            attempt.rows.extend(open.map(|step| under_way(step, end_ms)));
         }
-        Some(Self { start_ms: start_ms?, end_ms, attempts })
+        Some(Self { start_ms, end_ms, attempts })
+    }
+}
+
+fn take(attempts: &mut Vec<Attempt>, event: &EventView) {
+    match &event.body {
+        EventBody::AttemptStarted { attempt, worker, .. } => {
+            attempts.push(Attempt { number: *attempt, worker: worker.clone(), rows: Vec::new(), end: None });
+        }
+        EventBody::StepFinished(step) => {
+            if let Some(attempt) = attempts.iter_mut().rev().find(|attempt| attempt.number == step.attempt) {
+                attempt.rows.push(finished(step, event.at_ms));
+            }
+        }
+        EventBody::AttemptEnded { end, .. } => note(attempts, words::attempt_end(end)),
+        EventBody::RunRetrying { failure, not_before_ms, .. } => {
+            let delay = clock::took_ms(not_before_ms.saturating_sub(event.at_ms));
+            note(attempts, format!("tried again after {delay}: {}", words::failure(failure)));
+        }
+        EventBody::RunWaiting { .. } | EventBody::RunSleeping { .. } => note(attempts, words::event(event)),
+        EventBody::TaskAccepted { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::InputAccepted { .. }
+        | EventBody::TaskEnded { .. }
+        | EventBody::Other => {}
     }
 }
 

@@ -20,12 +20,12 @@ pub fn event(event: &EventView) -> String {
             let delay = clock::took_ms(not_before_ms.saturating_sub(event.at_ms));
             format!("failure {failures}, trying again in {delay}: {}", failure(why))
         }
-        EventBody::RunWaiting { summary, .. } => format!("waiting: {summary}"),
+        EventBody::RunWaiting { summary, .. } => format!("waiting: {}", text::one_line(summary)),
         EventBody::RunSleeping { until_ms, .. } => format!("sleeping until {}", clock::print(*until_ms)),
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready_reason(reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
         EventBody::TaskEnded { state, failure, usage, .. } => ended(state, failure.as_ref(), usage),
-        EventBody::Other => event.json.get("body").map(ToString::to_string).unwrap_or_default(),
+        EventBody::Other => text::one_line(&event.json["body"].to_string()),
     }
 }
 
@@ -84,9 +84,11 @@ pub fn step_line(step: &StepFinished) -> String {
 
 /// `step 3  tool lookup`
 pub fn step_title(index: u32, kind: &StepKind) -> String {
+    // A model may call a tool by any name it likes.
+    let name = text::one_line(kind.name());
     match kind_word(kind) {
-        "" => format!("step {index}  {}", kind.name()),
-        word => format!("step {index}  {word} {}", kind.name()),
+        "" => format!("step {index}  {name}"),
+        word => format!("step {index}  {word} {name}"),
     }
 }
 
@@ -152,7 +154,7 @@ fn ended(state: &StateName, why: Option<&FailureView>, usage: &UsageView) -> Str
     if usage.total() > 0 {
         line = format!("{line}  {}", tokens(usage));
     }
-    let why = why.map(failure).or_else(|| state.reason.clone());
+    let why = why.map(failure).or_else(|| state.reason.as_deref().map(text::one_line));
     why.map_or(line.clone(), |why| format!("{line}  {why}"))
 }
 

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ostler_kernel::{Lease, runtime::timeout};
-use ostler_link::{
-    Assignment, ClaimRequest, Delta, InputsRequest, LinkError, Request, Response, WorkerPort,
-};
+use ostler_link::{Assignment, ClaimRequest, Delta, InputsRequest, LinkError, Request, Response, WorkerPort};
 use ostler_store::{Claim, StoreError, StoreExt};
 
 use crate::{Control, feed::Feed};

@@ -12,9 +12,7 @@ use ostler_kernel::{
     plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
     retry::{Jitter, RetryPolicy},
 };
-use ostler_spec::{
-    AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec,
-};
+use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec};
 use ostler_store::StoreExt;
 
 use crate::{Control, ControlError};

@@ -66,6 +66,8 @@ pub enum Expect {
     SessionKey { namespace: String, subject: String, key: String },
     /// This is the worker's present incarnation; 0 means it never registered.
     Worker { name: String, incarnation: u64 },
+    /// The worker's counter still stands here.
+    Counter { worker: String, counter: u64 },
     /// Nobody wrote the resource since; 0 means it isn't there.
     Resource { key: ResourceKey, version: u64 },
 }
@@ -144,6 +146,7 @@ pub trait Rows {
     fn task_key_taken(&mut self, namespace: &str, key: &str) -> Result<bool, Self::Error>;
     fn session_key_taken(&mut self, namespace: &str, subject: &str, key: &str) -> Result<bool, Self::Error>;
     fn incarnation(&mut self, worker: &str) -> Result<u64, Self::Error>;
+    fn counter(&mut self, worker: &str) -> Result<u64, Self::Error>;
     fn resource_version(&mut self, key: &ResourceKey) -> Result<u64, Self::Error>;
 }
 
@@ -228,9 +231,8 @@ fn contradiction<R: Rows>(expect: &Expect, rows: &mut R) -> Result<Option<String
         Expect::SessionKey { namespace, subject, key } => {
             taken(rows.session_key_taken(namespace, subject, key)?)
         }
-        Expect::Worker { name, incarnation } => {
-            differs(rows.incarnation(name)?, *incarnation, "incarnation")
-        }
+        Expect::Worker { name, incarnation } => differs(rows.incarnation(name)?, *incarnation, "incarnation"),
+        Expect::Counter { worker, counter } => differs(rows.counter(worker)?, *counter, "counter"),
         Expect::Resource { key, version } => differs(rows.resource_version(key)?, *version, "version"),
     })
 }

@@ -152,7 +152,8 @@ impl FromStr for BlobId {
 
     fn from_str(text: &str) -> Result<Self, BadId> {
         let bad = || BadId { text: text.to_owned(), prefix: "sha256", article: "a blob" };
-        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii()).ok_or_else(bad)?;
+        let hex =
+            text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii()).ok_or_else(bad)?;
         let mut bytes = [0; 32];
         for (index, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).map_err(|_| bad())?;
@@ -234,7 +235,8 @@ mod tests {
     fn an_id_of_another_kind_is_refused() {
         let run = RunId::from_parts(Timestamp::from_millis(1), 1, 1).to_string();
         assert!(run.parse::<TaskId>().is_err());
-        for text in ["", "run_", "run_0", "run_zzzzzzzzzzzzzzzzzzzzzzzzzz", "run_0123456789abcdefghjkmnpqrü"] {
+        for text in ["", "run_", "run_0", "run_zzzzzzzzzzzzzzzzzzzzzzzzzz", "run_0123456789abcdefghjkmnpqrü"]
+        {
             assert!(text.parse::<RunId>().is_err(), "{text} was read");
         }
     }

@@ -55,7 +55,11 @@ pub struct Candidate {
 
 /// Picks `slots` of the candidates: each time from the namespace that was served least, and there the run of
 /// the lowest rank. `served` is a store's memory of earlier claims; losing it costs a little fairness, no more.
-pub fn choose(mut candidates: Vec<Candidate>, slots: usize, served: &mut BTreeMap<String, u64>) -> Vec<RunId> {
+pub fn choose(
+    mut candidates: Vec<Candidate>,
+    slots: usize,
+    served: &mut BTreeMap<String, u64>,
+) -> Vec<RunId> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse((candidate.rank, candidate.run)));
     let mut waiting: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
     for candidate in candidates {
@@ -64,7 +68,8 @@ pub fn choose(mut candidates: Vec<Candidate>, slots: usize, served: &mut BTreeMa
     level(&waiting, served);
     let mut chosen = Vec::new();
     while chosen.len() < slots {
-        let next = waiting.keys().min_by_key(|namespace| served.get(*namespace).copied().unwrap_or(0)).cloned();
+        let next =
+            waiting.keys().min_by_key(|namespace| served.get(*namespace).copied().unwrap_or(0)).cloned();
         let Some(namespace) = next else { break };
         if let Some(candidate) = waiting.get_mut(&namespace).and_then(Vec::pop) {
             chosen.push(candidate.run);

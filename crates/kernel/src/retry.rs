@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_cap() {
-        let delays = [1, 2, 3, 4, 5, 60].map(|failures| policy(Jitter::None).delay(failures, None, 0).as_millis());
+        let delays =
+            [1, 2, 3, 4, 5, 60].map(|failures| policy(Jitter::None).delay(failures, None, 0).as_millis());
         assert_eq!(delays, [100, 200, 400, 800, 1000, 1000]);
     }
 

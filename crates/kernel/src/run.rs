@@ -81,8 +81,12 @@ pub enum RunState {
 #[serde(tag = "ready", rename_all = "snake_case")]
 pub enum Ready {
     /// Claimable. Lower ranks go first.
-    Now { rank: i64 },
-    NotBefore { at: Timestamp },
+    Now {
+        rank: i64,
+    },
+    NotBefore {
+        at: Timestamp,
+    },
     /// An earlier run of its session has not ended.
     AfterSession,
 }

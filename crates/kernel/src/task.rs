@@ -88,9 +88,10 @@ impl TaskState {
 
     pub fn is_terminal(&self) -> bool {
         match self {
-            TaskState::Queued | TaskState::Running | TaskState::Waiting { .. } | TaskState::Sleeping { .. } => {
-                false
-            }
+            TaskState::Queued
+            | TaskState::Running
+            | TaskState::Waiting { .. }
+            | TaskState::Sleeping { .. } => false,
             TaskState::Succeeded
             | TaskState::Failed
             | TaskState::DeadLetter

@@ -58,6 +58,7 @@ cases! { $
         idempotency_keys_are_unique_in_their_namespace
         session_keys_are_unique_for_their_subject
         a_worker_of_another_incarnation_refuses
+        a_worker_whose_counter_moved_refuses
         a_resource_written_meanwhile_refuses
         every_expectation_must_hold
         a_take_over_decided_before_the_last_write_is_refused;

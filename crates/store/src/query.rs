@@ -98,6 +98,7 @@ pub struct TaskRow {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "an answer is taken apart at once, never kept")]
 pub enum Answer {
     Task(Option<TaskRow>),
     Tasks(Vec<TaskRow>),

@@ -24,14 +24,14 @@ use ostler_kernel::{Bundle, Refusal};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::{
+    lock::FileLock,
+    writer::{Broken, Job, Memory, write_batch},
+};
 pub use self::{
     open::{OpenError, Options, Synchronous},
     restore::{RestoreError, restore},
     schema::MigrateError,
-};
-use self::{
-    lock::FileLock,
-    writer::{Broken, Job, Memory, write_batch},
 };
 use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
 
@@ -116,8 +116,8 @@ impl SqliteStore {
     fn write_inline(&self, state: &mut (Option<Connection>, Memory), job: Job) -> Result<(), StoreError> {
         let (connection, memory) = state;
         if connection.is_none() {
-            *connection =
-                Some(open::writer(&self.options).map_err(|error| StoreError::Unavailable(error.to_string()))?);
+            let opened = reopen(&self.options, memory);
+            *connection = Some(opened.map_err(|error| StoreError::Unavailable(error.to_string()))?);
         }
         if let Some(open) = connection
             && write_batch(open, memory, vec![job]).is_err()
@@ -156,6 +156,15 @@ fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row("SELECT coalesce(max(position), 0) FROM events", [], |row| row.get(0))
 }
 
+/// Opens the store again after a batch broke. That batch may be there all the same, so everyone is told to look.
+fn reopen(options: &Options, memory: &mut Memory) -> Result<Connection, OpenError> {
+    let connection = open::writer(options)?;
+    let Hint { position: _, ready, due } = memory.hint;
+    memory.hint = Hint { position: last_position(&connection)?, ready: ready + 1, due: due + 1 };
+    memory.watchers.send_replace(memory.hint);
+    Ok(connection)
+}
+
 fn start(connection: Connection, memory: Memory, options: Options) -> Result<mpsc::Sender<Job>, OpenError> {
     let (sender, receiver) = mpsc::channel(4096);
     std::thread::Builder::new()
@@ -177,7 +186,7 @@ fn serve(connection: Connection, mut memory: Memory, options: &Options, mut jobs
             batch.push(job);
         }
         if connection.is_none() {
-            connection = open::writer(options)
+            connection = reopen(options, &mut memory)
                 .inspect_err(|error| tracing::error!(%error, "the store can't be opened again"))
                 .ok();
         }

@@ -172,7 +172,8 @@ impl Worker {
     async fn register(&mut self, last: Option<u64>) -> Result<Incarnation, End> {
         let runtime = Arc::clone(&self.equipment.runtime);
         let instance = runtime.random() >> 1;
-        let mut request = RegisterRequest { name: self.config.name.clone(), instance, former: last.unwrap_or(0) };
+        let mut request =
+            RegisterRequest { name: self.config.name.clone(), instance, former: last.unwrap_or(0) };
         let mut delay = Backoff::new();
         loop {
             if *self.stop_asked.borrow() {

@@ -1,6 +1,11 @@
 //! Plays seeds of the simulation. A failing seed is one command to rerun: `sim --seed N --log`.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a command of the testing ground")]
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a command of the testing ground"
+)]
 
 use std::{
     collections::BTreeMap,

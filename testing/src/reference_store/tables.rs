@@ -192,6 +192,10 @@ impl Rows for Tables {
         Ok(self.workers.get(worker).map_or(0, |worker| worker.incarnation))
     }
 
+    fn counter(&mut self, worker: &str) -> Result<u64, Infallible> {
+        Ok(self.workers.get(worker).map_or(0, |worker| worker.counter))
+    }
+
     fn resource_version(&mut self, key: &ResourceKey) -> Result<u64, Infallible> {
         Ok(self.resources.get(key).map_or(0, |resource| resource.version))
     }

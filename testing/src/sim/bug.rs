@@ -32,6 +32,7 @@ pub enum Condition {
     TaskName,
     TaskKey,
     Worker,
+    Counter,
     Resource,
 }
 
@@ -39,10 +40,12 @@ impl Bug {
     /// Every bug there is. The conditions are those that the kernel's commands really state.
     pub fn all() -> Vec<Bug> {
         use Command::{
-            Accept, AcceptInput, Apply, Cancel, Expire, Finish, Journal, Register, Renew, Resolve,
-            TakeOver, Wake, Yield,
+            Accept, AcceptInput, Apply, Cancel, Expire, Finish, Journal, Register, Renew, Resolve, TakeOver,
+            Wake, Yield,
         };
-        use Condition::{Inputs, NextRun, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker};
+        use Condition::{
+            Counter, Inputs, NextRun, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker,
+        };
         let named = [
             Bug::JournalWithoutEpoch,
             Bug::FinishWithoutEpoch,
@@ -69,6 +72,7 @@ impl Bug {
             (Yield, Run),
             (Yield, Inputs),
             (TakeOver, Run),
+            (TakeOver, Counter),
             (Wake, Run),
             (Resolve, Run),
             (Cancel, Run),
@@ -100,6 +104,7 @@ impl Condition {
             Expect::TaskName { .. } => Condition::TaskName,
             Expect::TaskKey { .. } => Condition::TaskKey,
             Expect::Worker { .. } => Condition::Worker,
+            Expect::Counter { .. } => Condition::Counter,
             Expect::Resource { .. } => Condition::Resource,
         }
     }

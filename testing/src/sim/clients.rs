@@ -34,7 +34,7 @@ impl Wish {
             }
         };
         add(" once", rng.one_in(3));
-        add(" sleep", rng.one_in(6));
+        add(" sleep", rng.one_in(4));
         add(" wait", waits);
         add(" approval", waits && approval);
         add(" fails", fails);
@@ -44,8 +44,8 @@ impl Wish {
             session,
             approval: waits && approval,
             fails,
-            cancelled: rng.one_in(6),
-            deadline: rng.one_in(8),
+            cancelled: rng.one_in(4),
+            deadline: rng.one_in(5),
             inputs: if rng.one_in(4) { rng.between(1, 3) } else { 0 },
         }
     }
@@ -160,7 +160,8 @@ async fn delete_resource(world: &Arc<World>) {
 
 /// Two tasks of one name at once: one of them is refused, and says so.
 async fn contend_for_name(world: &Arc<World>) {
-    let text = "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
+    let text =
+        "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
     let create = || {
         let new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource);
         world.ask(move |control| async move {

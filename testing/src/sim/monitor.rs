@@ -7,8 +7,8 @@ use std::{
 };
 
 use ostler_kernel::{
-    Bundle, Command, Event, EventBody, Run, RunId, RunTag, SessionId, Step, StepId, StepOutcome, TaskId, Write,
-    run::AttemptEnd, step::StepState,
+    Bundle, Command, Event, EventBody, Run, RunId, RunTag, SessionId, Step, StepId, StepOutcome, TaskId,
+    Write, run::AttemptEnd, step::StepState,
 };
 use ostler_store::Claimed;
 
@@ -164,7 +164,8 @@ impl Monitor {
             self.violate(format!("promise 2: {id} was {} twice", if open { "opened" } else { "finished" }));
         }
         // One that was interrupted may still be under way: it ended without being done.
-        if !matches!(step.state, StepState::Open | StepState::Done { outcome: StepOutcome::Interrupted, .. }) {
+        if !matches!(step.state, StepState::Open | StepState::Done { outcome: StepOutcome::Interrupted, .. })
+        {
             self.finished.insert(id.to_string());
         }
     }
@@ -187,7 +188,9 @@ impl Monitor {
             }
         } else {
             let present = worker.incarnation;
-            self.violate(format!("promise 3: incarnation {incarnation} of {name} was renewed, {present} is present"));
+            self.violate(format!(
+                "promise 3: incarnation {incarnation} of {name} was renewed, {present} is present"
+            ));
         }
     }
 

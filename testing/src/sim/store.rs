@@ -44,7 +44,12 @@ impl SimStore {
 
     /// A moment in which others may get in between, or the process may die.
     async fn moment(&self) {
-        let pause = self.world.draw(|rng| if rng.one_in(3) { rng.between(0, 3) } else { 0 });
+        let pause = self.world.draw(|rng| match rng.below(50) {
+            0..16 => rng.between(0, 3),
+            // Now and then long enough for anything to happen in between.
+            16..18 => rng.between(0, 500),
+            _ => 0,
+        });
         if pause > 0 {
             self.runtime.sleep(Duration::from_millis(pause)).await;
         }

@@ -93,7 +93,10 @@ impl Loop<'_> {
         let budget = limits.token_budget?;
         let (used, next) = (self.usage.total(), estimate::estimate(request, &[]).total());
         (used.saturating_add(next) > budget).then(|| {
-            limit("token_budget", format!("{used} of {budget} tokens are used, and the next call needs about {next}"))
+            limit(
+                "token_budget",
+                format!("{used} of {budget} tokens are used, and the next call needs about {next}"),
+            )
         })
     }
 

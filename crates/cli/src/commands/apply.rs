@@ -1,13 +1,12 @@
 //! `ostler apply`: reads manifests, refuses them all if one has a mistake, puts them in place.
 
 use std::{
-    fs,
-    io::{self, Read},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use ostler_client::{Client, ClientError};
-use ostler_spec::{Kind, MAX_BYTES, Resource, kinds};
+use ostler_spec::{Kind, Resource, kinds};
 use serde_json::Value;
 
 use super::target::singular;
@@ -15,6 +14,7 @@ use crate::{
     app::App,
     error::{CommandError, with_causes},
     exit::Exit,
+    input,
 };
 
 /// Puts declared objects in place: agents, model endpoints, tools, tasks
@@ -84,23 +84,13 @@ enum Source {
 }
 
 impl Source {
+    /// What mistakes call it, and its text.
     fn read(&self) -> Result<(String, String), CommandError> {
-        let (name, bytes) = match self {
-            Source::Stdin => ("<stdin>".to_owned(), read_bounded(io::stdin().lock())),
-            Source::File(path) => (path.display().to_string(), fs::File::open(path).and_then(read_bounded)),
-        };
-        let cannot = |why: String| CommandError::error(format!("can't read {name}: {why}"));
-        let bytes = bytes.map_err(|error| cannot(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|error| cannot(format!("not UTF-8: {error}")))?;
-        Ok((name, text))
+        match self {
+            Source::Stdin => Ok(("<stdin>".to_owned(), input::read_stdin()?)),
+            Source::File(path) => Ok((path.display().to_string(), input::read_file(path)?)),
+        }
     }
-}
-
-/// One byte more than is allowed is enough to be refused.
-fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn sources(files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {

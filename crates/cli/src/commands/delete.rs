@@ -1,6 +1,5 @@
 //! `ostler delete`: removes declared objects.
 
-use ostler_client::ClientError;
 use ostler_spec::Kind;
 
 use super::target::{Target, singular};
@@ -40,7 +39,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     };
     let client = app.client()?;
     for name in std::iter::once(name).chain(names) {
-        client.delete(first.kind, &name).await.map_err(|error: ClientError| CommandError::from(error))?;
+        client.delete(first.kind, &name).await?;
         app.output.data(format!("{}/{name} deleted", singular(first.kind)))?;
     }
     Ok(Exit::Ok)

@@ -4,7 +4,9 @@ use clap::ValueEnum;
 use futures_util::StreamExt;
 use ostler_client::{Client, EventView, Followed};
 
-use crate::{app::App, clock, error::CommandError, exit::Exit, paint::Tone, text, words};
+use crate::{
+    app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, text, words,
+};
 
 /// Prints a task's log for programs: each event once, in order
 ///
@@ -84,8 +86,9 @@ async fn follow_events(
                 }
                 printer.event(&event)?;
             }
-            Followed::Reconnecting { wait, error, .. } => {
-                printer.app.output.note(format!("{error}; trying again in {}", clock::took(wait)));
+            Followed::Reconnecting { attempt, wait, error } => {
+                let why = keep_trying(attempt, error)?;
+                printer.app.output.note(format!("{why}; trying again in {}", clock::took(wait)));
             }
             Followed::Delta(_) => {}
         }

@@ -38,7 +38,7 @@ pub struct Arguments {
     all_namespaces: bool,
 
     /// At most so many (of tasks the newest; by default 100 of those, and all of anything else)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     limit: Option<usize>,
 }
 

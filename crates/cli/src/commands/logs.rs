@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use ostler_client::{EventView, Followed};
 
-use crate::{app::App, clock, error::CommandError, exit::Exit, paint::Tone, words};
+use crate::{app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, words};
 
 /// Prints a task's log, one readable line per event
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,9 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     while let Some(item) = stream.next().await {
         match item? {
             Followed::Event(event) => print(app, &event)?,
-            Followed::Reconnecting { wait, error, .. } => {
-                app.output.note(format!("{error}; trying again in {}", clock::took(wait)));
+            Followed::Reconnecting { attempt, wait, error } => {
+                let why = keep_trying(attempt, error)?;
+                app.output.note(format!("{why}; trying again in {}", clock::took(wait)));
             }
             Followed::Delta(_) => {}
         }

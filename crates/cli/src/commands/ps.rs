@@ -25,7 +25,7 @@ pub struct Arguments {
     all_namespaces: bool,
 
     /// At most so many, the newest first
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::at_least_one)]
     limit: usize,
 }
 

@@ -1,10 +1,10 @@
 //! `ostler run`: gives an agent something to do and follows it live.
 
-use std::{collections::BTreeMap, io::Read};
+use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use ostler_client::{Client, ClientError, PageRequest, TaskView};
-use ostler_spec::{GoDuration, Kind, MAX_BYTES};
+use ostler_spec::{GoDuration, Kind};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     error::CommandError,
     exit::Exit,
     follow::{End, Ended, follow},
+    input,
     paint::Tone,
     suggest, text, words,
 };
@@ -162,14 +163,7 @@ fn manifest(arguments: &Arguments) -> Result<Value, CommandError> {
 fn message(words: &[String]) -> Result<Option<String>, CommandError> {
     match words {
         [] => Ok(None),
-        [dash] if dash == "-" => {
-            let mut text = String::new();
-            let mut stdin = std::io::stdin().lock().take(MAX_BYTES as u64);
-            stdin.read_to_string(&mut text).map_err(|error| {
-                CommandError::error(format!("can't read the message from stdin: {error}"))
-            })?;
-            Ok(Some(text))
-        }
+        [dash] if dash == "-" => input::read_stdin().map(Some),
         words => Ok(Some(words.join(" "))),
     }
 }

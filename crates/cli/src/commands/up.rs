@@ -2,7 +2,7 @@
 
 use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use ostler_server::{Server, ServerConfig};
+use ostler_server::{Server, ServerConfig, StartError};
 use ostler_spec::GoDuration;
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,7 +29,7 @@ pub struct Arguments {
     listen: SocketAddr,
 
     /// Runs at once
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = slots)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = super::at_least_one)]
     slots: usize,
 
     /// A worker that is silent for so long has lost its runs
@@ -68,16 +68,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     logging::start(arguments.log_format, default_filter, app.output.terminal)?;
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
-    let config = ServerConfig {
-        listen: arguments.listen,
-        data: app.written.data_folder(),
-        lease: arguments.lease.get(),
-        restore: arguments.restore,
-        force_restore: arguments.force,
-    };
-    let server = ostler_server::start(config, Arc::clone(&app.runtime))
-        .await
-        .map_err(|error| CommandError::error(with_causes(&error)))?;
+    let server = start_server(&arguments, app).await?;
     let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime))
         .map_err(|error| CommandError::error(with_causes(&error)))?;
     let worker =
@@ -87,6 +78,35 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         LogFormat::Text | LogFormat::Json => tracing::info!(url = server.url(), "ready"),
     }
     stay_up(server, worker, &mut signals).await
+}
+
+async fn start_server(arguments: &Arguments, app: &App) -> Result<Server, CommandError> {
+    let data = app.written.data_folder();
+    let config = ServerConfig {
+        listen: arguments.listen,
+        data: data.clone(),
+        lease: arguments.lease.get(),
+        restore: arguments.restore.clone(),
+        force_restore: arguments.force,
+    };
+    let had_store = data.join("store.db").exists();
+    ostler_server::start(config, Arc::clone(&app.runtime)).await.map_err(|error| {
+        let said = CommandError::error(with_causes(&error));
+        match error {
+            StartError::DataInUse { .. } => {
+                said.with_remedy("stop that one, or choose another folder with --data")
+            }
+            StartError::Restore(_) if had_store && !arguments.force => {
+                said.with_remedy("--force puts the backup in its place, and keeps the old store beside it")
+            }
+            StartError::NotLoopback { .. } => said.with_remedy("listen on 127.0.0.1"),
+            StartError::Restore(_)
+            | StartError::AddressInUse { .. }
+            | StartError::Listen { .. }
+            | StartError::Data { .. }
+            | StartError::Store(_) => said,
+        }
+    })
 }
 
 async fn stay_up(
@@ -148,13 +168,6 @@ impl Signals {
         if came.is_none() {
             pending::<()>().await;
         }
-    }
-}
-
-fn slots(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a number from 1 on".to_owned()),
-        Ok(slots) => Ok(slots),
     }
 }
 

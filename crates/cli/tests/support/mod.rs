@@ -182,11 +182,13 @@ pub fn run_with(command: &mut Command, stdin: &str) -> Ran {
     let writer = thread::spawn(move || input.write_all(stdin.as_bytes()).unwrap_or(()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    Ran {
+    let ran = Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    };
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "colour in a pipe: {ran:?}");
+    ran
 }
 
 pub fn example(path: &str) -> String {
@@ -209,10 +211,8 @@ pub fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
 /// A model endpoint and an agent on it, both called `name`.
 pub fn agent(name: &str, endpoint: &str) -> String {
     format!(
-        "{{apiVersion: ostler.dev/v1, kind: ModelEndpoint, metadata: {{name: {name}}}, spec: {{{endpoint}}}}}\n\
-         ---\n\
-         {{apiVersion: ostler.dev/v1, kind: Agent, metadata: {{name: {name}}}, \
-           spec: {{model_ref: {name}, prompt: Be brief.}}}}\n"
+        "kind: ModelEndpoint\nmetadata: {{name: {name}}}\nspec: {{{endpoint}}}\n---\n\
+         kind: Agent\nmetadata: {{name: {name}}}\nspec: {{model_ref: {name}, prompt: Be brief.}}\n"
     )
 }
 

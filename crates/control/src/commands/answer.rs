@@ -33,7 +33,9 @@ impl Control {
             let view = self.live_view(task).await?;
             let RunState::Waiting { on } = view.run.state else {
                 let (name, state) = (&view.task.name, view.task.state.name());
-                return Err(ControlError::Conflict(format!("task {name:?} is {state}: it waits for nothing")));
+                return Err(ControlError::Conflict(format!(
+                    "task {name:?} is {state}: it waits for nothing"
+                )));
             };
             let Some(blocker) = self.store.blocker(on).await? else { continue };
             let now = self.runtime.now();

@@ -9,9 +9,8 @@ use crate::{Control, ControlError};
 impl Control {
     pub async fn cancel(&self, task: TaskId, reason: &str) -> Result<(), ControlError> {
         let now = self.runtime.now();
-        let view = self
-            .decide(task, |view| run::cancel::cancel(view, reason, now).map_err(|_| ended(view)))
-            .await?;
+        let view =
+            self.decide(task, |view| run::cancel::cancel(view, reason, now).map_err(|_| ended(view))).await?;
         self.stopped(&view);
         Ok(())
     }

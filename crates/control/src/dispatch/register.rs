@@ -1,7 +1,7 @@
 //! A worker starts. What its former incarnation held is given to others at once.
 
 use ostler_kernel::{
-    BlockerId, Lease, RunId,
+    BlockerId, Bundle, Expect, Lease, RunId,
     run::take_over::{Cause, take_over},
     worker,
 };
@@ -42,20 +42,28 @@ impl Control {
     pub(crate) async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
         for run in self.store.leased(Some(name.to_owned())).await.map_err(unavailable)? {
             if let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) {
-                self.take(run.id, lease, Cause::Restarted).await?;
+                self.take(run.id, lease, Cause::Restarted, None).await?;
             }
         }
         Ok(())
     }
 
-    /// Takes a run out of its worker's hands, if it still is in the same ones.
-    pub(crate) async fn take(&self, run: RunId, lease: &Lease, cause: Cause) -> Result<(), LinkError> {
+    /// Takes a run out of its worker's hands, if it still is in the same ones, and if what was seen of that
+    /// worker still holds.
+    pub(crate) async fn take(
+        &self,
+        run: RunId,
+        lease: &Lease,
+        cause: Cause,
+        seen: Option<Expect>,
+    ) -> Result<(), LinkError> {
         let Some(view) = self.store.run_view(run).await.map_err(unavailable)? else { return Ok(()) };
         if view.run.lease() != Some(lease) {
             return Ok(());
         }
         let quarantine = BlockerId::new(&*self.runtime);
         let Ok(bundle) = take_over(&view, cause, quarantine, self.runtime.now()) else { return Ok(()) };
+        let bundle = seen.into_iter().fold(bundle, Bundle::expect);
         if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
             self.stopped(&view);
         }

@@ -19,10 +19,12 @@ impl Control {
         let leased = self.store.leased(Some(caller.worker)).await.map_err(unavailable)?;
         for run in &leased {
             let unknown = run.lease().filter(|lease| {
-                lease.incarnation == caller.incarnation && lease.claim <= claimed && !held.contains(&(run.id, run.epoch))
+                lease.incarnation == caller.incarnation
+                    && lease.claim <= claimed
+                    && !held.contains(&(run.id, run.epoch))
             });
             if let Some(lease) = unknown {
-                self.take(run.id, lease, Cause::Restarted).await?;
+                self.take(run.id, lease, Cause::Restarted, None).await?;
             }
         }
         let is_held = |held: &(RunId, u64)| leased.iter().any(|run| (run.id, run.epoch) == *held);

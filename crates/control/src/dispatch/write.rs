@@ -3,11 +3,7 @@
 use ostler_kernel::{
     Expect, Refusal,
     bundle::WriteKey,
-    run::{
-        RunView,
-        end::leave,
-        journal::journal,
-    },
+    run::{RunView, end::leave, journal::journal},
 };
 use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError};
 use ostler_store::StoreExt;
@@ -33,8 +29,7 @@ impl Control {
         let LeaveRequest { caller, key, progress, leave: how } = request;
         let mut view = self.held(&caller, key).await?;
         loop {
-            let bundle =
-                leave(&view, key, &progress, how.clone(), self.runtime.now(), self.runtime.random());
+            let bundle = leave(&view, key, &progress, how.clone(), self.runtime.now(), self.runtime.random());
             let answer = self.commit(bundle).await;
             match answer.map_err(|error| self.in_doubt(key, error))? {
                 Ok(_) => {
@@ -62,9 +57,10 @@ impl Control {
             Some(view) if view.run.journal + 1 == key.number => view,
             _ => self.read_held(key).await?,
         };
-        let is_holder = view.run.lease().is_none_or(|lease| {
-            lease.worker == caller.worker && lease.incarnation == caller.incarnation
-        });
+        let is_holder = view
+            .run
+            .lease()
+            .is_none_or(|lease| lease.worker == caller.worker && lease.incarnation == caller.incarnation);
         if is_holder { Ok(view) } else { Err(LinkError::Fenced { found: "another worker".into() }) }
     }
 

@@ -50,8 +50,7 @@ impl Control {
     async fn wake_or_expire(&self, run: &Run, now: Timestamp) -> Result<(), StoreError> {
         let Some(view) = self.store.run_view(run.id).await? else { return Ok(()) };
         let expired = view.run.deadline.is_some_and(|deadline| deadline <= now);
-        let bundle =
-            if expired { run::cancel::expire(&view, now) } else { run::wake::wake(&view, now) };
+        let bundle = if expired { run::cancel::expire(&view, now) } else { run::wake::wake(&view, now) };
         // Not due any more, or someone was quicker: either way it is taken care of.
         let Ok(bundle) = bundle else { return Ok(()) };
         if self.commit(bundle).await?.is_ok() && expired {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use ostler_kernel::{Worker, run::take_over::Cause};
+use ostler_kernel::{Expect, Worker, run::take_over::Cause};
 use ostler_link::LinkError;
 use ostler_store::StoreExt;
 
@@ -28,7 +28,8 @@ impl Control {
     }
 
     async fn judge_once(&self, seen: &mut BTreeMap<String, Seen>) -> Result<(), LinkError> {
-        let unavailable = |error: ostler_store::StoreError| LinkError::Unavailable { message: error.to_string() };
+        let unavailable =
+            |error: ostler_store::StoreError| LinkError::Unavailable { message: error.to_string() };
         let now = self.runtime.monotonic();
         let workers = self.store.workers().await.map_err(unavailable)?;
         for run in self.store.leased(None).await.map_err(unavailable)? {
@@ -36,10 +37,15 @@ impl Control {
             let Some(worker) = workers.iter().find(|worker| worker.name == lease.worker) else { continue };
             if lease.incarnation < worker.incarnation {
                 // Its worker registered anew, and the server was lost before it could give the run up.
-                self.take(run.id, lease, Cause::Restarted).await?;
-            } else if is_silent(seen, worker, now, self.config.lease) {
+                self.take(run.id, lease, Cause::Restarted, None).await?;
+            } else if lease.incarnation == worker.incarnation
+                && is_silent(seen, worker, now, self.config.lease)
+            {
                 tracing::warn!(worker = worker.name, run = %run.id, "the worker is silent; its run is taken over");
-                self.take(run.id, lease, Cause::Silent).await?;
+                let (worker, counter) = (worker.name.clone(), worker.counter);
+                // A sign of life that comes while this is decided still counts.
+                let seen = Some(Expect::Counter { worker, counter });
+                self.take(run.id, lease, Cause::Silent, seen).await?;
             }
         }
         workers.iter().for_each(|worker| look(seen, worker, now));
@@ -57,9 +63,8 @@ fn is_silent(seen: &BTreeMap<String, Seen>, worker: &Worker, now: Duration, leas
 
 fn look(seen: &mut BTreeMap<String, Seen>, worker: &Worker, now: Duration) {
     let Worker { incarnation, counter, .. } = *worker;
-    let moved = seen
-        .get(&worker.name)
-        .is_none_or(|last| (last.incarnation, last.counter) != (incarnation, counter));
+    let moved =
+        seen.get(&worker.name).is_none_or(|last| (last.incarnation, last.counter) != (incarnation, counter));
     if moved {
         seen.insert(worker.name.clone(), Seen { incarnation, counter, at: now });
     }

@@ -9,8 +9,8 @@ use super::{
     journal::{Progress, advance, fenced},
 };
 use crate::{
-    BlockerId, Bundle, Command, Entry, ErrorClass, EventBody, Expect, Failure, Step, StepId, StepKind, Timestamp,
-    Write,
+    BlockerId, Bundle, Command, Entry, ErrorClass, EventBody, Expect, Failure, Step, StepId, StepKind,
+    Timestamp, Write,
     bundle::WriteKey,
     event::{ReadyReason, StepFinished},
     step::{StepOutcome, StepState, Usage},
@@ -112,9 +112,7 @@ fn fail(
 
 /// The model call that failed is over; the next attempt begins with a new one.
 fn intend_again(bundle: Bundle, run: &mut Run, now: Timestamp) -> Bundle {
-    let failed = |write: &Write| {
-        matches!(write, Write::Step(step) if !step.is_open() && matches!(step.kind, StepKind::Model { .. }))
-    };
+    let failed = |write: &Write| matches!(write, Write::Step(step) if !step.is_open() && matches!(step.kind, StepKind::Model { .. }));
     if !bundle.writes.iter().any(failed) {
         return bundle;
     }
@@ -155,7 +153,10 @@ pub(super) fn end(
 
 /// The step's end is already in this very bundle.
 fn finished_by(bundle: &Bundle, step: &Step) -> bool {
-    bundle.writes.iter().any(|write| matches!(write, Write::Step(done) if done.id == step.id && !done.is_open()))
+    bundle
+        .writes
+        .iter()
+        .any(|write| matches!(write, Write::Step(done) if done.id == step.id && !done.is_open()))
 }
 
 fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) -> Bundle {

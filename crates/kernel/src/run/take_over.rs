@@ -37,7 +37,8 @@ pub fn take_over(
     };
     let body = EventBody::AttemptEnded { run: run.id, attempt: run.attempt, end };
     // A journal write in between would be undone by the counters as they were read.
-    let bundle = Bundle::new(Command::TakeOver).expect(view.run.expected_untouched()).event(run.task, now, body);
+    let bundle =
+        Bundle::new(Command::TakeOver).expect(view.run.expected_untouched()).event(run.task, now, body);
     let bundle = if run.lost_in_row >= QUARANTINE_AFTER {
         let summary = format!("quarantined: {} attempts in a row lost their worker", run.lost_in_row);
         let blocker = Blocker::open(quarantine, &run, BlockerKind::Quarantine, summary, now);

@@ -1,7 +1,8 @@
 //! The real server, started in process on a free port with a folder of its own, seen from the wire.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
+mod bad_address;
 mod bad_input;
 mod events;
 mod lifecycle;

@@ -121,6 +121,15 @@ pub async fn a_worker_of_another_incarnation_refuses(world: World) {
     world.must(second.renew(1)).await;
 }
 
+pub async fn a_worker_whose_counter_moved_refuses(world: World) {
+    let worker = world.worker("w").await;
+    let expect = |counter| expecting(Expect::Counter { worker: "w".to_owned(), counter });
+    world.must(expect(0)).await;
+    world.must(worker.renew(1)).await;
+    world.refused(expect(0)).await;
+    world.must(expect(1)).await;
+}
+
 pub async fn a_resource_written_meanwhile_refuses(world: World) {
     let key = ResourceKey { kind: "Agent".into(), namespace: "default".into(), name: "helper".into() };
     let at = |version| resource::StoredResource {

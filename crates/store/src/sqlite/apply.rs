@@ -57,15 +57,12 @@ fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) ->
 }
 
 fn insert_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO tasks (id, namespace, name, key, state, request, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let sql =
+        "INSERT INTO tasks (id, namespace, name, key, state, request, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
     let (request, body) = (to_json(&task.request)?, to_json(&TaskBody::of(task))?);
     let key = &task.request.idempotency_key;
     let state = task.state.name();
-    execute(
-        connection,
-        sql,
-        params![Key(&task.id), task.namespace, task.name, key, state, request, body],
-    )?;
+    execute(connection, sql, params![Key(&task.id), task.namespace, task.name, key, state, request, body])?;
     Ok(())
 }
 
@@ -147,8 +144,7 @@ fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
 }
 
 fn progress_run(connection: &Connection, run: &Run) -> rusqlite::Result<()> {
-    let sql =
-        "UPDATE runs SET journal = ?2, write_epoch = ?3, write_number = ?4, body = ?5 WHERE id = ?1";
+    let sql = "UPDATE runs SET journal = ?2, write_epoch = ?3, write_number = ?4, body = ?5 WHERE id = ?1";
     let (epoch, number) = run.last_write.unzip();
     execute(connection, sql, params![Key(&run.id), run.journal, epoch, number, to_json(run)?])?;
     Ok(())

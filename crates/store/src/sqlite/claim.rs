@@ -47,8 +47,7 @@ fn remember(connection: &Connection, lease: &Lease) -> rusqlite::Result<()> {
 
 /// What this very claim was given before, if its answer was lost.
 fn held(connection: &Connection, lease: &Lease) -> rusqlite::Result<Vec<Claimed>> {
-    let sql =
-        "SELECT id FROM runs WHERE worker = ?1 AND incarnation = ?2 AND claim = ?3 AND state = ?4 ORDER BY id";
+    let sql = "SELECT id FROM runs WHERE worker = ?1 AND incarnation = ?2 AND claim = ?3 AND state = ?4 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let params = params![lease.worker, lease.incarnation, lease.claim, RunTag::Running.name()];
     let runs: Vec<RunId> =
@@ -88,24 +87,17 @@ fn room(connection: &Connection, lane: i64) -> rusqlite::Result<(String, Option<
     Ok((namespace, Some(slots.saturating_sub(busy))))
 }
 
-fn give(
-    connection: &Connection,
-    run: RunId,
-    request: &Claim,
-    hint: &mut Hint,
-) -> rusqlite::Result<Claimed> {
+fn give(connection: &Connection, run: RunId, request: &Claim, hint: &mut Hint) -> rusqlite::Result<Claimed> {
     let before = load(connection, run)?;
-    let (run, writes) =
-        claim(&before.task, &before.run, &before.session, request.lease.clone(), request.now);
+    let (run, writes) = claim(&before.task, &before.run, &before.session, request.lease.clone(), request.now);
     apply(connection, &writes, hint)?;
     let task = before.task.project(&run, request.now);
     Ok(Claimed { task, run, session: before.session })
 }
 
 fn load(connection: &Connection, id: RunId) -> rusqlite::Result<Claimed> {
-    let run = connection
-        .prepare_cached("SELECT body FROM runs WHERE id = ?1")?
-        .query_row([Key(&id)], row::run)?;
+    let run =
+        connection.prepare_cached("SELECT body FROM runs WHERE id = ?1")?.query_row([Key(&id)], row::run)?;
     let session = connection
         .prepare_cached("SELECT body FROM sessions WHERE id = ?1")?
         .query_row([Key(&run.session)], row::session)?;

@@ -67,6 +67,10 @@ impl Rows for Judge<'_> {
         self.number("SELECT incarnation FROM workers WHERE name = ?1", [worker])
     }
 
+    fn counter(&mut self, worker: &str) -> rusqlite::Result<u64> {
+        self.number("SELECT counter FROM workers WHERE name = ?1", [worker])
+    }
+
     fn resource_version(&mut self, key: &ResourceKey) -> rusqlite::Result<u64> {
         let sql = "SELECT version FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3";
         self.number(sql, [&key.kind, &key.namespace, &key.name])

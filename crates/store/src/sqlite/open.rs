@@ -1,6 +1,8 @@
 //! Opens connections: the one place that does, so that every one of them has the same settings.
 
 use std::{
+    fs::OpenOptions,
+    io::{ErrorKind, Read, Seek, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -62,7 +64,9 @@ impl Options {
 }
 
 pub fn writer(options: &Options) -> Result<Connection, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    settle_log(&options.path)?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = connect(options, flags)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match options.synchronous {
@@ -73,6 +77,30 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
     Ok(connection)
+}
+
+/// Brings to disk what a log holds before anyone hears of it. A process that died, or a sync that failed, leaves
+/// commits in it that can be read back from the system's memory and yet may be nowhere else; behind a failed
+/// sync even the next one need not write them, unless they are written anew. SQLite would take them for
+/// committed, and put what comes later behind a gap.
+///
+/// No connection writes meanwhile, the bytes are the same, and SQLite locks other files than this one.
+fn settle_log(store: &Path) -> Result<(), OpenError> {
+    let mut path = store.as_os_str().to_owned();
+    path.push("-wal");
+    let path = PathBuf::from(path);
+    let rewrite = || {
+        let mut log = OpenOptions::new().read(true).write(true).open(&path)?;
+        let mut bytes = Vec::new();
+        log.read_to_end(&mut bytes)?;
+        log.rewind()?;
+        log.write_all(&bytes)?;
+        log.sync_all()
+    };
+    match rewrite() {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(OpenError::Io { path, error }),
+        _ => Ok(()),
+    }
 }
 
 pub fn reader(options: &Options) -> rusqlite::Result<Connection> {

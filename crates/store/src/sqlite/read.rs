@@ -12,16 +12,20 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
         Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
         Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
-        Query::Steps(run) => {
-            Answer::Steps(all(connection, "SELECT body FROM steps WHERE run = ?1 ORDER BY step", [Key(run)], row::step)?)
-        }
+        Query::Steps(run) => Answer::Steps(all(
+            connection,
+            "SELECT body FROM steps WHERE run = ?1 ORDER BY step",
+            [Key(run)],
+            row::step,
+        )?),
         Query::Session(session) => Answer::Session(load_session(connection, session)?.map(Box::new)),
         Query::SessionByKey { namespace, subject, key } => {
             let sql = "SELECT body FROM sessions WHERE namespace = ?1 AND subject = ?2 AND key = ?3";
             Answer::Session(one(connection, sql, [namespace, subject, key], row::session)?.map(Box::new))
         }
         Query::Entries { session, from, to } => {
-            let sql = "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+            let sql =
+                "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
             let to = to.map_or(i64::MAX, |to| i64::try_from(to).unwrap_or(i64::MAX));
             Answer::Entries(all(connection, sql, params![Key(session), from, to], |row| {
                 Ok((row.get(0)?, from_json(row, 1)?))
@@ -36,7 +40,8 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             Answer::Blocker(one(connection, sql, [Key(blocker)], |row| from_json(row, 0))?)
         }
         Query::Events { task, after, limit } => {
-            let sql = format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            let sql =
+                format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
             Answer::Events(all(connection, &sql, params![Key(task), after, limit], row::event)?)
         }
         Query::Log { after, limit } => {
@@ -57,7 +62,8 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             Answer::Time(one(connection, sql, [], |row| row.get(0))?.map(Timestamp::from_millis))
         }
         Query::Resource(key) => {
-            let sql = format!("SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3");
+            let sql =
+                format!("SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3");
             Answer::Resource(one(connection, &sql, [&key.kind, &key.namespace, &key.name], row::resource)?)
         }
         Query::Resources { kind, namespace, after, limit } => {
@@ -131,10 +137,7 @@ fn load_run(connection: &Connection, id: RunId) -> rusqlite::Result<Option<Run>>
     one(connection, "SELECT body FROM runs WHERE id = ?1", [Key(&id)], row::run)
 }
 
-fn load_session(
-    connection: &Connection,
-    id: &SessionId,
-) -> rusqlite::Result<Option<ostler_kernel::Session>> {
+fn load_session(connection: &Connection, id: &SessionId) -> rusqlite::Result<Option<ostler_kernel::Session>> {
     one(connection, "SELECT body FROM sessions WHERE id = ?1", [Key(id)], row::session)
 }
 
@@ -147,12 +150,7 @@ fn leased(connection: &Connection, worker: Option<&str>) -> rusqlite::Result<Vec
         Some(worker) => {
             all(connection, "SELECT body FROM runs WHERE worker = ?1 ORDER BY id", [worker], row::run)
         }
-        None => all(
-            connection,
-            "SELECT body FROM runs WHERE worker IS NOT NULL ORDER BY id",
-            [],
-            row::run,
-        ),
+        None => all(connection, "SELECT body FROM runs WHERE worker IS NOT NULL ORDER BY id", [], row::run),
     }
 }
 
@@ -179,4 +177,3 @@ fn run_view(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunVi
         consumed_input: task.consumed_input,
     }))
 }
-

@@ -17,7 +17,10 @@ pub enum Job {
 }
 
 enum Reply {
-    Commit(Vec<Result<Committed, Refusal>>, oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>),
+    Commit(
+        Vec<Result<Committed, Refusal>>,
+        oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>,
+    ),
     Claim(Vec<Claimed>, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
 }
 
@@ -108,12 +111,12 @@ fn write_bundle(
     match bundle.judge(&mut Judge(connection))? {
         Verdict::Refuse(refusal) => Ok(Err(refusal)),
         Verdict::Duplicate => Ok(Ok(Committed { position: hint.position, duplicate: true })),
-        Verdict::Apply => match in_savepoint(connection, hint, |connection, hint| {
-            apply(connection, &bundle.writes, hint)
-        }) {
-            Ok(()) => Ok(Ok(Committed { position: hint.position, duplicate: false })),
-            Err(error) => refused_by_constraint(connection, bundle, error),
-        },
+        Verdict::Apply => {
+            match in_savepoint(connection, hint, |connection, hint| apply(connection, &bundle.writes, hint)) {
+                Ok(()) => Ok(Ok(Committed { position: hint.position, duplicate: false })),
+                Err(error) => refused_by_constraint(connection, bundle, error),
+            }
+        }
     }
 }
 

@@ -36,6 +36,16 @@ pub async fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
     parse(&bytes)
 }
 
+/// Sends the bytes and nothing more. The status of what came back, if it was an answer.
+pub async fn status(address: SocketAddr, request: &[u8]) -> Option<u16> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(request).await;
+    let _ = stream.shutdown().await;
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    bytes.starts_with(b"HTTP/1.1 ").then(|| parse(&bytes).status)
+}
+
 pub fn parse(bytes: &[u8]) -> Reply {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
     let end = end.unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(bytes)));

@@ -39,12 +39,12 @@ impl History<'_> {
         Ok(Some(end::leave(&view, key, &progress, leave, self.now, self.dice.roll())))
     }
 
-    /// The key of the next write; now and then one that doesn't fit.
+    /// The key of the next write; now and then one of a former holder, or of a write that was made before.
     fn write_key(&mut self, view: &RunView) -> WriteKey {
         let (mut epoch, mut number) = (view.run.epoch, view.run.journal + 1);
         match self.dice.below(20) {
             0 => epoch -= 1,
-            1 => number += 1,
+            1 => number = view.run.journal.max(1),
             _ => {}
         }
         WriteKey { run: view.run.id, epoch, number }

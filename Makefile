@@ -1,0 +1,46 @@
+# Every target calls one script, and every script does what it says here on a fresh machine with a Rust
+# toolchain: what is lacking is installed first (scripts/setup.sh). CI runs the same targets (.ci/run).
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt bench sim crash power-loss store-histories
+
+KILLS ?= 300
+CUTS ?= 1000
+SEEDS ?= 10000
+HISTORIES ?= 10000
+
+help: ## List the targets
+	@echo "Ostler. Start with: make run"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build, start, apply an example, run it, stay up (ONCE=1 ends after the result; PORT=7070)
+	@scripts/run.sh
+
+test: ## Run every test, with the testing ground in CI size
+	@scripts/test.sh
+
+lint: ## Check format, lints, arrows between crates, scripts
+	@scripts/lint.sh
+
+fmt: ## Format the code
+	@scripts/setup.sh && cargo fmt --all
+
+bench: ## Measure, beside the floors of this machine (ARGS="...")
+	@scripts/bench.sh $(ARGS)
+
+sim: ## Play SEEDS=10000 seeds of the simulation; SEED=17 plays one and prints its log
+	@scripts/ground.sh sim $(if $(SEED),--seed $(SEED) --log,--seeds $(SEEDS))
+
+crash: ## Kill the server KILLS=300 times while tasks run
+	@scripts/ground.sh crash --kills $(KILLS)
+
+power-loss: ## Rebuild the store from CUTS=1000 cut points
+	@scripts/ground.sh power-loss --cuts $(CUTS)
+
+store-histories: ## Compare SQLite with the reference store on HISTORIES=10000 random histories; SEED=7 only that one
+	@HISTORIES=$(HISTORIES) $(if $(SEED),SEED=$(SEED)) scripts/histories.sh
+
+setup: ## Install what the other targets need
+	@scripts/setup.sh

@@ -1,0 +1,71 @@
+//! The figures, as a table for people and as markdown for the record.
+
+mod figure;
+
+pub use figure::{Bar, Figure};
+
+use crate::machine::Machine;
+
+const COLUMNS: [&str; 6] = ["what", "measured", "beside its floor", "steal", "idle", "bar"];
+
+pub struct Report {
+    machine: Machine,
+    date: String,
+    figures: Vec<Figure>,
+    summary: Vec<String>,
+}
+
+impl Report {
+    pub fn new() -> anyhow::Result<Self> {
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
+        Ok(Self { machine: Machine::read()?, date, figures: Vec::new(), summary: Vec::new() })
+    }
+
+    pub fn add(&mut self, figure: Figure) {
+        self.figures.push(figure);
+    }
+
+    /// A part of the last line.
+    pub fn summarize(&mut self, part: String) {
+        self.summary.push(part);
+    }
+
+    pub fn table(&self) -> String {
+        let mut rows = vec![COLUMNS.map(str::to_owned)];
+        rows.extend(self.figures.iter().map(Figure::cells));
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+        let line = |row: &[String; COLUMNS.len()]| {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The one line of figures that a run ends with.
+    pub fn summary(&self) -> String {
+        match self.summary.as_slice() {
+            [] => "bench: floors only".to_owned(),
+            parts => format!("bench: {}", parts.join(", ")),
+        }
+    }
+
+    pub fn markdown(&self) -> String {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let command = match arguments.as_slice() {
+            [] => "make bench".to_owned(),
+            arguments => format!("make bench ARGS=\"{}\"", arguments.join(" ")),
+        };
+        let mut rows = vec![COLUMNS.map(str::to_owned), COLUMNS.map(|_| "---".to_owned())];
+        rows.extend(self.figures.iter().map(Figure::cells));
+        let rows: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
+        let Self { machine, date, .. } = self;
+        format!(
+            "# Results\n\nMade by `{command}`, {date}.\n\nMachine: {machine}. Steal and idle are shares of all \
+             cores' time while the figure was taken: the model, the tools and the client run on the same \
+             machine.\n\n{}\n\n`{}`\n",
+            rows.join("\n"),
+            self.summary()
+        )
+    }
+}

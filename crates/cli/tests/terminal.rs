@@ -1,0 +1,97 @@
+//! What a person sees: the binary on a terminal of a given size.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::{
+    ffi::OsStr,
+    fs::{File, OpenOptions},
+    io::Read,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    process::{Command, Stdio},
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+use support::{Up, ostler, run};
+
+/// Runs the command on a terminal and gives everything it wrote there.
+fn on_terminal(command: &mut Command, columns: u16) -> String {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let path = ptsname(&ours, Vec::new()).unwrap();
+    let theirs: OwnedFd =
+        OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(path.as_bytes())).unwrap().into();
+    tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut written = Vec::new();
+        // The last one to close the other side ends it with an error.
+        let _ = File::from(ours).read_to_end(&mut written);
+        String::from_utf8(written).unwrap()
+    });
+    let stdio = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
+    let mut child =
+        command.stdin(stdio(&theirs)).stdout(stdio(&theirs)).stderr(stdio(&theirs)).spawn().unwrap();
+    // The command keeps copies of its own, which would keep the terminal open.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    drop(theirs);
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+/// What is left once colours are taken away.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut pieces = text.split("\u{1b}[");
+    plain.push_str(pieces.next().unwrap());
+    for piece in pieces {
+        plain.push_str(piece.trim_start_matches(|c: char| c.is_ascii_digit()).get(1..).unwrap());
+    }
+    plain
+}
+
+#[test]
+fn a_run_shows_its_steps_and_then_the_answer() {
+    let up = Up::with_hello();
+    let seen = on_terminal(ostler(up.folder()).args(["run", "hello", "hi", "--name", "one"]), 80);
+    assert!(seen.contains("\u{1b}[32m✓\u{1b}[0m step 0  model mock-1  ok"), "{seen:?}");
+    let end = seen.split("task one succeeded after").nth(1).unwrap();
+    let answer = plain(end.split_once("\r\n").unwrap().1);
+    assert!(answer.trim().starts_with("Hello! You asked: \"hi\"."), "{seen:?}");
+
+    let seen = on_terminal(ostler(up.folder()).args(["run", "hello", "hi"]).env("NO_COLOR", "1"), 80);
+    assert!(seen.contains("✓ step 0  model mock-1  ok") && !seen.contains("[32m"), "{seen:?}");
+}
+
+#[test]
+fn the_answer_alone_goes_into_a_pipe_while_a_person_watches() {
+    let up = Up::with_hello();
+    let bin = env!("CARGO_BIN_EXE_ostler");
+    let mut shell = Command::new("sh");
+    shell.current_dir(up.folder()).env("LANG", "C.UTF-8").env_remove("NO_COLOR");
+    shell.args(["-c", &format!("'{bin}' run hello hi > answer")]);
+    let seen = on_terminal(&mut shell, 80);
+    assert!(seen.contains("step 0  model mock-1") && !seen.contains("Hello!"), "{seen:?}");
+    let answer = std::fs::read_to_string(up.folder().join("answer")).unwrap();
+    assert!(answer.starts_with("Hello!") && !answer.contains('\u{1b}'), "{answer:?}");
+}
+
+#[test]
+fn a_waterfall_is_as_wide_as_its_terminal() {
+    let up = Up::with_hello();
+    up.ostler(["run", "hello", "hi", "--name", "one"]).ok();
+    for columns in [60, 80, 200] {
+        let seen = plain(&on_terminal(ostler(up.folder()).args(["trace", "one"]), columns));
+        let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
+        let columns = usize::from(columns);
+        assert!(widest <= columns && widest > columns - 10, "{widest} of {columns}: {seen}");
+    }
+    let piped = run(ostler(up.folder()).args(["trace", "one"]).env("COLUMNS", "120"));
+    assert_eq!(piped.ok().lines().map(|line| line.chars().count()).max(), Some(119));
+    let ascii = run(ostler(up.folder()).args(["trace", "one"]).env("LANG", "C"));
+    assert!(ascii.ok().is_ascii(), "{ascii:?}");
+}

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Builds the release profile and measures. Arguments go to the bench program.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+cargo build --release --workspace --bins
+exec "$target/release/ostler-bench" "$@"

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Compares SQLite with the reference store on random histories: HISTORIES=10000, or SEED=7 for that one alone.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+started=$SECONDS
+cargo test --workspace --test store_conformance -- --nocapture sqlite_equals_the_reference_on_random_histories
+say "store-histories: $((SECONDS - started)) s"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what building and testing needs and this machine lacks, and says what it does.
+# Says and does nothing when all is there.
+set -euo pipefail
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+lacking_packages() {
+  command -v cc >/dev/null || echo gcc libc6-dev
+  command -v make >/dev/null || echo make
+  command -v pkg-config >/dev/null || echo pkg-config
+  command -v git >/dev/null || echo git
+}
+
+install_packages() {
+  local as_root=()
+  if ! command -v apt-get >/dev/null; then
+    say "please install: $*"
+    return 1
+  fi
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo >/dev/null || { say "please install as root: apt-get install $*"; return 1; }
+    as_root=(sudo)
+  fi
+  say "installing $* with apt-get"
+  "${as_root[@]}" apt-get update -q >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >&2
+}
+
+need_rust() {
+  local wanted have
+  wanted=$(sed -nE 's/^rust-version = "(.*)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+  command -v cargo >/dev/null || { say "please install Rust $wanted or newer, for example with rustup"; return 1; }
+  have=$(rustc --version | cut -d' ' -f2)
+  if [[ $(printf '%s\n' "$wanted" "$have" | sort -V | head -n1) != "$wanted" ]]; then
+    say "Rust $have is too old, $wanted or newer is needed: rustup update stable"
+    return 1
+  fi
+}
+
+need_component() { # the component, the command it brings
+  cargo "$2" --version >/dev/null 2>&1 && return
+  command -v rustup >/dev/null || { say "please install $1 for your Rust toolchain"; return 1; }
+  say "adding $1 to the Rust toolchain"
+  rustup component add "$1" >&2
+}
+
+mapfile -t packages < <(lacking_packages | tr ' ' '\n')
+((${#packages[@]} == 0)) || install_packages "${packages[@]}"
+need_rust
+need_component rustfmt fmt
+need_component clippy clippy

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Every test, then the testing ground in a size that suits CI. `make sim`, `make crash` and `make power-loss`
+# run the same programs for longer.
+set -uo pipefail
+. "$(dirname "$0")/env.sh"
+. scripts/parts.sh
+
+cargo_test() {
+  local output status
+  output=$(mktemp)
+  cargo test --workspace --no-fail-fast 2>&1 | tee "$output"
+  status=${PIPESTATUS[0]}
+  figures=$(awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 }
+    END { printf "%d passed, %d failed, %d ignored", passed, failed, ignored }' "$output")
+  grep -E '^test result: .* [1-9][0-9]* (passed|failed)|^test .* FAILED$' "$output" >"$results"
+  rm -f "$output"
+  return "$status"
+}
+
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+
+# Test targets are built with the programs, so that both see the same features and compile once.
+part "build" cargo build --workspace --bins --tests
+((n_failed == 0)) || summary test
+part "tests" cargo_test
+part "run once" env ONCE=1 scripts/run.sh
+part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
+part "planted bugs" with_figures "$target/debug/sim" --all-bugs
+part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
+rm -rf "$target/crash"
+part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
+
+echo
+cat "$results"
+summary test

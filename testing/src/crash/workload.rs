@@ -1,0 +1,76 @@
+//! What the server is given to do: one agent with two tools, and tasks of five steps for it.
+
+use anyhow::Context as _;
+use ostler_client::Client;
+use serde_json::{Value, json};
+
+use super::Ground;
+
+/// Steps of a task: model, tool, model, tool, model.
+pub(super) const N_STEPS: u32 = 5;
+
+/// One task in so many uses the tool that is not idempotent.
+const ONCE_EVERY: u64 = 10;
+
+/// The tool that may be called again when nobody knows the outcome.
+const AGAIN: &str = "lookup";
+
+/// The tool that must not.
+pub(super) const ONCE: &str = "order";
+
+/// Declares the model, the tools and the agent.
+pub(super) async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()> {
+    let endpoint = json!({
+        "provider": "openai", "base_url": ground.model.base_url(), "default_model": "scripted",
+        "allowPrivate": true,
+    });
+    let tool = |address: String, idempotent: bool| {
+        json!({
+            "type": "http", "endpoint": address, "allowPrivate": true, "idempotent": idempotent,
+            "description": "Answers a question.",
+            "input_schema": { "type": "object", "properties": { "q": { "type": "string" } } },
+        })
+    };
+    let again = tool(ground.tools.tool_url("slow-lookup?ms=40"), true);
+    let once = tool(ground.tools.tool_url("slow-order?ms=60"), false);
+    let agent = json!({ "model_ref": "scripted", "prompt": "Do as planned.", "tools": [AGAIN, ONCE] });
+    let objects = [
+        ("ModelEndpoint", "scripted", endpoint),
+        ("Tool", AGAIN, again),
+        ("Tool", ONCE, once),
+        ("Agent", "worker", agent),
+    ];
+    for (kind, name, spec) in objects {
+        client
+            .apply(&manifest(kind, name, spec))
+            .await
+            .with_context(|| format!("{kind} {name} was refused"))?;
+    }
+    Ok(())
+}
+
+/// The key of the n-th task; its name too.
+pub(super) fn key(n: u64) -> String {
+    format!("task-{n}")
+}
+
+/// The n-th task, with words of its own.
+pub(super) fn task(n: u64) -> Value {
+    let key = key(n);
+    let first = if n.is_multiple_of(ONCE_EVERY) { ONCE } else { AGAIN };
+    let message = format!(
+        "plan: tool {first} {{\"q\":\"{key}\"}}, tool {AGAIN} {{\"q\":\"{key} again\"}}, text=\"{}\"",
+        output(&key)
+    );
+    let spec = json!({ "agent": "worker", "idempotency_key": key, "input": { "message": message } });
+    manifest("Task", &key, spec)
+}
+
+/// What the task with this key ends with.
+pub(super) fn output(key: &str) -> String {
+    format!("{key} is done")
+}
+
+fn manifest(kind: &str, name: &str, spec: Value) -> Value {
+    json!({ "apiVersion": "ostler.dev/v1", "kind": kind, "metadata": { "name": name }, "spec": spec })
+}

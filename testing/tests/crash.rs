@@ -1,0 +1,21 @@
+//! The crash test with a few kills. `make crash KILLS=300` is the whole of it.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use ostler_testing::crash::{Settings, find_binary, run};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_or_done_twice_across_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        binary: find_binary().unwrap(),
+        folder: folder.path().join("crash"),
+        kills: 6,
+        live: 40,
+        seed: 7,
+    };
+    let outcome = run(&settings).await.unwrap();
+    assert_eq!(outcome.failures(), Vec::<String>::new());
+    assert!(outcome.classes.model > 0, "no kill met a model call: {outcome}");
+    assert!(outcome.verdict.n_tasks >= 40, "{outcome}");
+}

@@ -1,0 +1,124 @@
+//! Server fault x loop rule, through the real stack: each row of the table ends as it states, and the session
+//! it leaves behind is one that the model's strict validator accepts. All rows run at once.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "fault_table/rows.rs"]
+mod rows;
+mod stack;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use ostler_kernel::{Failure, RunId, TaskState};
+use ostler_testing::{
+    model_server::{ModelServer, Script, Settings},
+    tool_server::ToolServer,
+};
+use rows::{ANSWER, Ends, ROWS, Row, Rule};
+use serde_json::{Value, json};
+use stack::{Stack, Watched};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_fault_ends_as_its_rule_says() {
+    assert!(ROWS.len() >= 60, "the table has only {} rows", ROWS.len());
+    let settings = Settings { forget_bodies: true, ..Settings::default() };
+    let model = ModelServer::start_with(Script::Plan, settings).await.expect("a model");
+    let tools = ToolServer::start().await.expect("tools");
+    let stack = Stack::start(Duration::from_secs(30));
+    declare(&stack, &model, &tools).await;
+    let worker = stack.worker("all", 2 * ROWS.len(), Arc::clone(&stack.control) as _);
+
+    let checks = ROWS.iter().enumerate().map(|(number, row)| check(&stack, &model, number, row));
+    let wrong: Vec<String> = join_all(checks).await.into_iter().flatten().collect();
+    worker.stop().await;
+    assert!(wrong.is_empty(), "{} rows ended differently:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(model.violations(), [], "the model was sent what its vendor would refuse");
+}
+
+/// Runs one row, and then says something more in the same session. Gives what is wrong.
+async fn check(stack: &Stack, model: &ModelServer, number: usize, row: &Row) -> Option<String> {
+    let name = format!("row-{number}");
+    let message = format!("{name} plan: {}", row.plan());
+    let retry = json!({ "max_attempts": row.rule.max_attempts(), "backoff": "1ms" });
+    let task = stack.create(&name, request(row, &name, &message, retry)).await;
+    let watched = stack.watch(task.id).await;
+    let n_calls = calls(model, task.run);
+    let wrong = difference(row, &watched, n_calls);
+
+    let once = json!({ "max_attempts": 1 });
+    let more = stack.create(&format!("{name}-more"), request(row, &name, "go on. plan: text=on", once)).await;
+    stack.watch(more.id).await;
+    let told = wrong.or_else(|| (calls(model, more.run) == 0).then(|| "the session can't go on".to_owned()));
+    told.map(|told| format!("{row:?}: {told}"))
+}
+
+fn request(row: &Row, session: &str, message: &str, retry: Value) -> Value {
+    json!({ "agent": row.rule.agent(), "session": session, "input": { "message": message }, "retry": retry })
+}
+
+fn difference(row: &Row, watched: &Watched, n_calls: u64) -> Option<String> {
+    let task = &watched.task.task;
+    let code = task.failure.as_ref().map(|Failure { code, .. }| code.as_str());
+    let ended = match (&task.state, code) {
+        (TaskState::Succeeded, None) => Some(Ends::Well),
+        (TaskState::Failed, Some(code)) => Some(Ends::Failed(code)),
+        (TaskState::DeadLetter, Some(code)) => Some(Ends::DeadLetter(code)),
+        _ => None,
+    };
+    if ended != Some(row.ends) {
+        return Some(format!("it is {:?}: {:?}", task.state, task.failure));
+    }
+    if row.calls.is_some_and(|calls| calls != n_calls) {
+        return Some(format!("the model was called {n_calls} times"));
+    }
+    let is_dense = watched.events.iter().zip(1..).all(|(event, seq)| event.seq == seq);
+    if !is_dense || watched.task.last_seq != watched.events.len() as u64 {
+        return Some("its log has a gap".to_owned());
+    }
+    match &task.output {
+        Some(output) if output != ANSWER => Some(format!("it gave {output:?}")),
+        Some(output) => stray_delta(output, watched).map(|delta| format!("it showed {delta:?}")),
+        None => None,
+    }
+}
+
+/// A piece of text that was shown and is not part of what the task gave.
+fn stray_delta<'w>(output: &str, watched: &'w Watched) -> Option<&'w (u64, String)> {
+    let fits = |offset: u64, text: &str| {
+        let place = usize::try_from(offset).ok().and_then(|offset| output.get(offset..));
+        place.is_some_and(|rest| rest.starts_with(text))
+    };
+    watched.deltas.iter().find(|(offset, text)| !fits(*offset, text))
+}
+
+/// How often the model was called for a run.
+fn calls(model: &ModelServer, run: RunId) -> u64 {
+    let prefix = format!("{run}.");
+    let by_id = model.desk().by_id(|_| true);
+    by_id.iter().filter(|(id, _)| id.starts_with(&prefix)).map(|(_, tally)| tally.received).sum()
+}
+
+async fn declare(stack: &Stack, model: &ModelServer, tools: &ToolServer) {
+    let endpoint = |options: Value| {
+        json!({
+            "provider": "openai", "base_url": model.base_url(), "default_model": "scripted",
+            "allowPrivate": true, "options": options,
+        })
+    };
+    stack.apply("ModelEndpoint", "patient", endpoint(json!({}))).await;
+    let hasty = json!({ "first_byte_timeout_ms": "500", "idle_timeout_ms": "500" });
+    stack.apply("ModelEndpoint", "hasty", endpoint(hasty)).await;
+    let tool = json!({
+        "type": "http", "endpoint": tools.tool_url("echo"), "allowPrivate": true, "description": "Echoes.",
+        "input_schema": { "type": "object", "properties": { "q": { "type": "string" } } },
+    });
+    stack.apply("Tool", "lookup", tool).await;
+    for rule in Rule::ALL {
+        let endpoint = if rule == Rule::Hasty { "hasty" } else { "patient" };
+        let spec = json!({
+            "model_ref": endpoint, "prompt": "Do as planned.", "tools": ["lookup"], "limits": rule.limits(),
+        });
+        stack.apply("Agent", rule.agent(), spec).await;
+    }
+}

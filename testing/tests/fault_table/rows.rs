@@ -1,0 +1,233 @@
+//! The table: what the server does wrong, under which rule of the loop, and how that ends.
+
+use ostler_testing::model_server::Fault;
+use serde_json::{Value, json};
+
+/// What a task gives that ends well.
+pub const ANSWER: &str = "the answer is forty-two, as everybody knows";
+
+#[derive(Debug)]
+pub struct Row {
+    pub rule: Rule,
+    pub fault: Fault,
+    /// For so many tries of the same call; always if absent.
+    pub times: Option<u32>,
+    pub ends: Ends<'static>,
+    /// Requests to the model; absent where it depends on time.
+    pub calls: Option<u64>,
+}
+
+/// What the loop is about to do, or bound by, when the fault strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The model answers at once.
+    Answer,
+    /// The fault is in the turn that calls a tool; an answer follows.
+    ToolTurn,
+    /// A tool was called, and the fault is in the answer.
+    AfterTool,
+    /// The faulty turn calls two tools at once.
+    Parallel,
+    /// Two model calls are allowed, and neither answers.
+    MaxSteps,
+    /// A thousand tokens are allowed, and the faulty turn says that it took nearly all of them.
+    TokenBudget,
+    /// The run may work for less than a second.
+    Timeout,
+    /// The endpoint gives a call half a second to begin and to go on.
+    Hasty,
+    /// The task may fail three times.
+    Retry3,
+    /// The answer comes in many small pieces.
+    Streaming,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends<'c> {
+    Well,
+    Failed(&'c str),
+    /// Could be tried again, and its tries are used up.
+    DeadLetter(&'c str),
+}
+
+use Ends::{DeadLetter, Failed, Well};
+use Rule::{AfterTool, Answer, Hasty, MaxSteps, Parallel, Retry3, Streaming, Timeout, TokenBudget, ToolTurn};
+
+#[rustfmt::skip]
+pub const ROWS: &[Row] = &[
+    // A call that fails in passing is made up to four times.
+    row(Answer, Fault::RateLimited, DeadLetter("model_rate_limited"), 4),
+    row(Answer, Fault::RateLimitedBare, DeadLetter("model_rate_limited"), 4),
+    row(Answer, Fault::RateLimitedDate, Well, 2).times(1),
+    row(Answer, Fault::ServerError, DeadLetter("model_server_error"), 4),
+    row(Answer, Fault::ServerError, Well, 4).times(3),
+    row(Answer, Fault::Overloaded, DeadLetter("model_overloaded"), 4),
+    row(Answer, Fault::Overloaded, Well, 2).times(1),
+    row(Answer, Fault::Close, DeadLetter("model_stream_cut"), 4),
+    row(Answer, Fault::Close, Well, 3).times(2),
+    row(Answer, Fault::CutText, DeadLetter("model_stream_cut"), 4),
+    row(Answer, Fault::BadChunk, DeadLetter("model_bad_answer"), 4),
+    row(Answer, Fault::InvalidUtf8, DeadLetter("model_bad_answer"), 4),
+    row(Answer, Fault::Html, DeadLetter("model_bad_answer"), 4),
+    row(Answer, Fault::Empty, DeadLetter("model_empty_answer"), 4),
+    row(Answer, Fault::Empty, Well, 2).times(1),
+    // What would fail again in the same way is not repeated.
+    row(Answer, Fault::Unauthorized, Failed("model_auth"), 1),
+    row(Answer, Fault::ContextLength, Failed("model_context_overflow"), 1),
+    row(Answer, Fault::Huge, Failed("model_answer_too_large"), 1),
+    row(Answer, Fault::Refusal, Failed("model_refused"), 1),
+    row(Answer, Fault::Length, Failed("model_answer_cut"), 1),
+    row(Answer, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    // Odd, and no reason to fail.
+    row(Answer, Fault::Slow, Well, 1),
+    row(Answer, Fault::NoUsage, Well, 1),
+    row(Answer, Fault::UsageHuge, Well, 1),
+    row(Answer, Fault::UsageNegative, Well, 1),
+
+    // A broken tool call is told to the model, never dropped, and never made up.
+    row(ToolTurn, Fault::BadArguments, Well, 2),
+    row(ToolTurn, Fault::ArrayArguments, Well, 2),
+    row(ToolTurn, Fault::DuplicateIds, Well, 2),
+    row(ToolTurn, Fault::EmptyId, Well, 2),
+    row(ToolTurn, Fault::UnknownTool, Well, 2),
+    row(ToolTurn, Fault::Length, Well, 2),
+    row(ToolTurn, Fault::CutTool, Well, 3).times(1),
+    row(ToolTurn, Fault::CutTool, DeadLetter("model_stream_cut"), 4),
+    row(ToolTurn, Fault::RateLimited, Well, 3).times(1),
+    row(ToolTurn, Fault::ServerError, Well, 4).times(2),
+    row(ToolTurn, Fault::Refusal, Failed("model_refused"), 1),
+    row(ToolTurn, Fault::ContentFilter, Failed("model_content_filter"), 1),
+
+    row(AfterTool, Fault::ServerError, DeadLetter("model_server_error"), 5),
+    row(AfterTool, Fault::CutText, Well, 3).times(1),
+    row(AfterTool, Fault::Unauthorized, Failed("model_auth"), 2),
+    row(AfterTool, Fault::ContextLength, Failed("model_context_overflow"), 2),
+    row(AfterTool, Fault::Refusal, Failed("model_refused"), 2),
+    row(AfterTool, Fault::Length, Failed("model_answer_cut"), 2),
+    row(AfterTool, Fault::NoUsage, Well, 2),
+
+    row(Parallel, Fault::DuplicateIds, Well, 2),
+    row(Parallel, Fault::EmptyId, Well, 2),
+    row(Parallel, Fault::UnknownTool, Well, 2),
+    row(Parallel, Fault::BadArguments, Well, 2),
+    row(Parallel, Fault::Length, Well, 2),
+    row(Parallel, Fault::CutTool, Well, 3).times(1),
+    row(Parallel, Fault::Overloaded, Well, 3).times(1),
+
+    // Tries of one call are one step; a broken tool call is one too.
+    row(MaxSteps, Fault::ServerError, Failed("max_steps"), 3).times(1),
+    row(MaxSteps, Fault::BadArguments, Failed("max_steps"), 2),
+    row(MaxSteps, Fault::UnknownTool, Failed("max_steps"), 2),
+    row(MaxSteps, Fault::DuplicateIds, Failed("max_steps"), 2),
+
+    // What the vendor reports counts; where it reports nothing that makes sense, an estimate does.
+    row(TokenBudget, Fault::ServerError, Failed("token_budget"), 2).times(1),
+    row(TokenBudget, Fault::CutTool, Failed("token_budget"), 2).times(1),
+    row(TokenBudget, Fault::UnknownTool, Failed("token_budget"), 1),
+    row(TokenBudget, Fault::UsageHuge, Failed("token_budget"), 1),
+    row(TokenBudget, Fault::NoUsage, Well, 2),
+    row(TokenBudget, Fault::UsageNegative, Well, 2),
+
+    // Time runs while the model hangs, dawdles, or has to be waited for.
+    row(Timeout, Fault::Hang, Failed("run_timeout"), 1),
+    row(Timeout, Fault::Stall, Failed("run_timeout"), 1),
+    row(Timeout, Fault::Slow, Failed("run_timeout"), 1),
+    row(Timeout, Fault::RateLimited, Failed("run_timeout"), 1),
+    row(Timeout, Fault::ServerError, Failed("run_timeout"), 0).any_calls(),
+
+    row(Hasty, Fault::Hang, DeadLetter("model_timeout"), 4),
+    row(Hasty, Fault::Stall, DeadLetter("model_timeout"), 4),
+    row(Hasty, Fault::Hang, Well, 2).times(1),
+    row(Hasty, Fault::Stall, Well, 2).times(1),
+
+    // Each attempt makes its own four tries; what is permanent uses none of them.
+    row(Retry3, Fault::ServerError, DeadLetter("model_server_error"), 12),
+    row(Retry3, Fault::ServerError, Well, 6).times(5),
+    row(Retry3, Fault::Overloaded, Well, 9).times(8),
+    row(Retry3, Fault::CutText, Well, 5).times(4),
+    row(Retry3, Fault::Html, Well, 5).times(4),
+    row(Retry3, Fault::Empty, DeadLetter("model_empty_answer"), 12),
+    row(Retry3, Fault::Unauthorized, Failed("model_auth"), 1),
+    row(Retry3, Fault::Refusal, Failed("model_refused"), 1),
+
+    row(Streaming, Fault::CutText, Well, 2).times(1),
+    row(Streaming, Fault::BadChunk, Well, 2).times(1),
+    row(Streaming, Fault::InvalidUtf8, Well, 2).times(1),
+    row(Streaming, Fault::Overloaded, Well, 2).times(1),
+    row(Streaming, Fault::Slow, Well, 1),
+    row(Streaming, Fault::Length, Failed("model_answer_cut"), 1),
+    row(Streaming, Fault::NoUsage, Well, 1),
+];
+
+const fn row(rule: Rule, fault: Fault, ends: Ends<'static>, calls: u64) -> Row {
+    Row { rule, fault, times: None, ends, calls: Some(calls) }
+}
+
+impl Row {
+    const fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    const fn any_calls(mut self) -> Self {
+        self.calls = None;
+        self
+    }
+
+    /// What the model shall do, in the words of its plans.
+    pub fn plan(&self) -> String {
+        let fault = match self.times {
+            Some(times) => format!("fault={}:{times}", self.fault),
+            None => format!("fault={}", self.fault),
+        };
+        let tool = |n: u32| format!("tool lookup {{\"q\":\"question {n}\"}}");
+        let answer = format!("text=\"{ANSWER}\"");
+        match self.rule {
+            Answer | Timeout | Hasty | Retry3 => format!("{answer} {fault}"),
+            Streaming => format!("{answer} chunk=3 pace=1 {fault}"),
+            ToolTurn => format!("{} {fault}, {answer}", tool(1)),
+            AfterTool => format!("{}, {answer} {fault}", tool(1)),
+            Parallel => format!("{} + {} {fault}, {answer}", tool(1), tool(2)),
+            MaxSteps => format!("{} {fault}, {}, {answer}", tool(1), tool(2)),
+            TokenBudget => format!("{} usage=900/95 {fault}, {answer}", tool(1)),
+        }
+    }
+}
+
+impl Rule {
+    pub const ALL: [Rule; 10] =
+        [Answer, ToolTurn, AfterTool, Parallel, MaxSteps, TokenBudget, Timeout, Hasty, Retry3, Streaming];
+
+    /// The agent that is bound by it.
+    pub const fn agent(self) -> &'static str {
+        match self {
+            Answer => "answer",
+            ToolTurn => "tool-turn",
+            AfterTool => "after-tool",
+            Parallel => "parallel",
+            MaxSteps => "max-steps",
+            TokenBudget => "token-budget",
+            Timeout => "timeout",
+            Hasty => "hasty",
+            Retry3 => "retry",
+            Streaming => "streaming",
+        }
+    }
+
+    pub fn limits(self) -> Value {
+        match self {
+            MaxSteps => json!({ "max_steps": 2 }),
+            TokenBudget => json!({ "token_budget": 1000 }),
+            Timeout => json!({ "timeout": "800ms" }),
+            Answer | ToolTurn | AfterTool | Parallel | Hasty | Retry3 | Streaming => json!({}),
+        }
+    }
+
+    pub const fn max_attempts(self) -> u32 {
+        match self {
+            Retry3 => 3,
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            | Streaming => 1,
+        }
+    }
+}
