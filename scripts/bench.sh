@@ -4,4 +4,4 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 cargo build --release --workspace --bins
-exec "$target/release/ostler-bench" "$@"
+exec "$target/release/bench" "$@"

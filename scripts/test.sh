@@ -26,7 +26,7 @@ part "build" cargo build --workspace --bins --tests
 part "tests" cargo_test
 part "run once" env ONCE=1 scripts/run.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
-part "planted bugs" with_figures "$target/debug/sim" --all-bugs
+part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
 rm -rf "$target/crash"
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"

@@ -36,9 +36,12 @@ struct Args {
     /// Plant a bug, and succeed if it is caught.
     #[arg(long)]
     bug: Option<Bug>,
-    /// Plant every bug in turn, each on up to --seeds seeds.
+    /// Plant the bugs in turn, each on up to --seeds seeds.
     #[arg(long)]
     all_bugs: bool,
+    /// With --all-bugs: the rare ones too, which take thousands of seeds.
+    #[arg(long)]
+    rare: bool,
     /// Print the log of each seed.
     #[arg(long)]
     log: bool,
@@ -168,7 +171,8 @@ fn report(total: &Total, seeds: u64, started: Clock) {
 
 fn all_bugs(args: &Args) -> ExitCode {
     let (mut caught, mut missed) = (0, Vec::new());
-    for bug in Bug::all() {
+    let rare = if args.rare { Bug::rare() } else { Vec::new() };
+    for bug in Bug::all().into_iter().chain(rare) {
         let total = play(args, args.first, args.seeds, Some(bug), true);
         match total.failed.first() {
             Some((seed, violation)) => {

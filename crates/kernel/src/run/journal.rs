@@ -40,12 +40,17 @@ pub fn journal(run: &Run, key: WriteKey, progress: &Progress, now: Timestamp) ->
 
 /// A worker's write counts only under its own epoch, and behind the write before it.
 pub(super) fn fenced(command: Command, run: &Run, key: WriteKey) -> Bundle {
-    Bundle::new(command).keyed(key).expect(Expect::Run {
-        id: run.id,
-        state: RunTag::Running,
-        epoch: key.epoch,
-        journal: Some(key.number - 1),
-    })
+    let expected = |epoch, journal| {
+        let (id, state, journal) = (run.id, RunTag::Running, Some(journal));
+        Expect::Run { id, state, epoch, journal }
+    };
+    let bundle = Bundle::new(command).keyed(key).expect(expected(key.epoch, key.number.saturating_sub(1)));
+    if (run.epoch, run.journal + 1) == (key.epoch, key.number) {
+        return bundle;
+    }
+    // Sent again, or out of order. In case it isn't known, it must not count: the counters of the run as it
+    // was read would undo what was written since.
+    bundle.expect(expected(run.epoch, run.journal))
 }
 
 /// Adds the progress to the bundle and moves the run's counters past it.

@@ -227,7 +227,7 @@ fn put_worker(connection: &Connection, worker: &Worker) -> rusqlite::Result<()> 
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let Worker { name, incarnation, counter, claims, registered_at, instance } = worker;
     let at = registered_at.as_millis();
-    execute(connection, sql, params![name, incarnation, counter, claims, at, instance])?;
+    execute(connection, sql, params![name, incarnation, counter, claims, at, instance.cast_signed()])?;
     Ok(())
 }
 

@@ -68,7 +68,7 @@ fn candidates(connection: &Connection, slots: usize) -> rusqlite::Result<Vec<que
         let limit = room.map_or(slots, |room| slots.min(room));
         let sql = "SELECT id, rank FROM runs WHERE lane = ?1 AND rank IS NOT NULL ORDER BY rank, id LIMIT ?2";
         let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![lane, limit])?;
+        let mut rows = statement.query(params![lane, row::most(limit)])?;
         while let Some(row) = rows.next()? {
             let run = row.get::<_, Key<RunId>>(0)?.0;
             candidates.push(queue::Candidate { run, namespace: namespace.clone(), rank: row.get(1)? });

@@ -3,7 +3,7 @@
 use ostler_kernel::{BlobId, Run, RunId, SessionId, Timestamp, run::RunView};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter, types::Value};
 
-use super::row::{self, EVENT, Key, RESOURCE, TASK, WORKER, from_json};
+use super::row::{self, EVENT, Key, RESOURCE, TASK, WORKER, from_json, most};
 use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
@@ -42,11 +42,11 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Events { task, after, limit } => {
             let sql =
                 format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
-            Answer::Events(all(connection, &sql, params![Key(task), after, limit], row::event)?)
+            Answer::Events(all(connection, &sql, params![Key(task), after, most(*limit)], row::event)?)
         }
         Query::Log { after, limit } => {
             let sql = format!("SELECT {EVENT} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
-            Answer::Events(all(connection, &sql, params![after, limit], row::event)?)
+            Answer::Events(all(connection, &sql, params![after, most(*limit)], row::event)?)
         }
         Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref())?),
         Query::Workers => {
@@ -55,7 +55,7 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         }
         Query::Due { now, limit } => {
             let sql = "SELECT body FROM runs WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
-            Answer::Runs(all(connection, sql, params![now.as_millis(), limit], row::run)?)
+            Answer::Runs(all(connection, sql, params![now.as_millis(), most(*limit)], row::run)?)
         }
         Query::NextDue => {
             let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";
@@ -72,7 +72,7 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
                  AND (namespace, name) > (?3, ?4) ORDER BY namespace, name LIMIT ?5"
             );
             let (space, name) = after.clone().unwrap_or_default();
-            let params = params![kind, namespace, space, name, limit];
+            let params = params![kind, namespace, space, name, most(*limit)];
             Answer::Resources(all(connection, &sql, params, row::resource)?)
         }
         Query::Blob(blob) => Answer::Blob(load_blob(connection, blob)?),
@@ -129,7 +129,7 @@ fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<T
         values.push(before.as_bytes().to_vec().into());
     }
     sql.push_str(" ORDER BY id DESC LIMIT ?");
-    values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).into());
+    values.push(most(filter.limit).into());
     all(connection, &sql, params_from_iter(values), row::task)
 }
 

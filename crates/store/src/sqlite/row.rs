@@ -47,6 +47,11 @@ pub fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite:
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
+/// As many rows as one can ask for.
+pub fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
 /// A task's columns as [`task`] reads them.
 pub const TASK: &str = "request, body, next_seq, last_input, consumed_input, archived_at";
 
@@ -96,7 +101,7 @@ pub fn worker(row: &Row<'_>) -> rusqlite::Result<Worker> {
         counter: row.get(2)?,
         claims: row.get(3)?,
         registered_at: Timestamp::from_millis(row.get(4)?),
-        instance: row.get(5)?,
+        instance: row.get::<_, i64>(5)?.cast_unsigned(),
     })
 }
 
