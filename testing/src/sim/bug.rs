@@ -80,7 +80,8 @@ impl Bug {
         named.into_iter().chain(unchecked).collect()
     }
 
-    /// Conditions that matter only when two rare things meet: a few hundred seeds don't show them missing.
+    /// Conditions whose absence 500 seeds did not show: two rare things have to meet for them to matter. A gap
+    /// in the simulation, not proof that they hold.
     pub fn rare() -> Vec<Bug> {
         use Command::{Cancel, Expire, Finish, Resolve, TakeOver};
         use Condition::{Counter, NextRun, Run, Session};
