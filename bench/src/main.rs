@@ -24,6 +24,10 @@ use measure::{Bench, floors};
 use report::Report;
 use settings::{Measurement, Settings};
 
+/// The same as in the server: the store is measured in this process.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One thread: the client shall take little from the two cores that the server needs too.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {

@@ -38,6 +38,11 @@ use crate::{
     terminal::Terminal,
 };
 
+/// A task makes some hundred small allocations, and many threads make them: the system's allocator took a fifth
+/// of a busy server's time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let output = Output { terminal: Terminal::look() };

@@ -11,12 +11,13 @@ mod read;
 mod restore;
 mod row;
 mod schema;
+mod tail;
 mod writer;
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
@@ -26,6 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
     lock::FileLock,
+    tail::Tail,
     writer::{Broken, Job, Memory, write_batch},
 };
 pub use self::{
@@ -42,6 +44,7 @@ pub struct SqliteStore {
     options: Options,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
+    tail: Arc<Mutex<Tail>>,
     hints: watch::Receiver<Hint>,
     /// Held as long as the store is open: nobody else may open the file.
     _lock: FileLock,
@@ -69,13 +72,14 @@ impl SqliteStore {
         let connection = open::writer(&options)?;
         let hint = Hint { position: last_position(&connection)?, ..Hint::default() };
         let (watchers, hints) = watch::channel(hint);
-        let memory = Memory { served: BTreeMap::new(), hint, watchers };
+        let tail = Arc::default();
+        let memory = Memory { served: BTreeMap::new(), hint, tail: Arc::clone(&tail), watchers };
         let writer = if options.inline {
             Writer::Inline(Mutex::new((Some(connection), memory)))
         } else {
             Writer::Thread(start(connection, memory, options.clone())?)
         };
-        Ok(Self { options, writer, readers: Mutex::new(Vec::new()), hints, _lock: lock })
+        Ok(Self { options, writer, readers: Mutex::new(Vec::new()), tail, hints, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -139,6 +143,9 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        if let Some(answer) = guard(&self.tail).answer(&query) {
+            return Ok(answer);
+        }
         self.with_reader(|reader| read::read(reader, &query))
     }
 
@@ -158,6 +165,7 @@ fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
 
 /// Opens the store again after a batch broke. That batch may be there all the same, so everyone is told to look.
 fn reopen(options: &Options, memory: &mut Memory) -> Result<Connection, OpenError> {
+    guard(&memory.tail).forget();
     let connection = open::writer(options)?;
     let Hint { position: _, ready, due } = memory.hint;
     memory.hint = Hint { position: last_position(&connection)?, ready: ready + 1, due: due + 1 };
@@ -174,17 +182,30 @@ fn start(connection: Connection, memory: Memory, options: Options) -> Result<mps
     Ok(sender)
 }
 
-/// Takes all that waits, writes it together, and so syncs once for many. After a batch that broke, the
-/// connection is opened anew; until that works, callers are told that the store is not available.
-fn serve(connection: Connection, mut memory: Memory, options: &Options, mut jobs: mpsc::Receiver<Job>) {
-    let mut connection = Some(connection);
-    while let Some(first) = jobs.blocking_recv() {
-        let mut batch = vec![first];
+/// The first job and all that waits behind it. Where the processors are busy, those who are about to bring more
+/// go first, and share the sync; where they are not, this costs nothing.
+fn gather(first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
+    let mut batch = vec![first];
+    loop {
+        std::thread::yield_now();
+        let before = batch.len();
         while batch.len() < MAX_BATCH
             && let Ok(job) = jobs.try_recv()
         {
             batch.push(job);
         }
+        if batch.len() == before || batch.len() == MAX_BATCH {
+            return batch;
+        }
+    }
+}
+
+/// Takes all that waits, writes it together, and so syncs once for many. After a batch that broke, the
+/// connection is opened anew; until that works, callers are told that the store is not available.
+fn serve(connection: Connection, mut memory: Memory, options: &Options, mut jobs: mpsc::Receiver<Job>) {
+    let mut connection = Some(connection);
+    while let Some(first) = jobs.blocking_recv() {
+        let batch = gather(first, &mut jobs);
         if connection.is_none() {
             connection = reopen(options, &mut memory)
                 .inspect_err(|error| tracing::error!(%error, "the store can't be opened again"))

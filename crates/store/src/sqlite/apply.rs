@@ -1,23 +1,33 @@
 //! Writes a bundle's rows. Everything here runs inside the savepoint of that bundle.
 
 use ostler_kernel::{
-    EventBody, Run, Session, Step, Task, TaskId, Timestamp, Worker, Write,
+    Event, EventBody, Run, Session, Step, Task, TaskId, Timestamp, Worker, Write,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
 };
-use rusqlite::{Connection, named_params, params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use super::row::{self, Key, TaskBody, to_json};
+use super::{
+    row::{self, Key, TaskBody, to_json},
+    tail::Logged,
+};
 use crate::Hint;
 
-/// Writes the rows and raises the hint for what they may wake.
-pub fn apply(connection: &Connection, writes: &[Write], hint: &mut Hint) -> rusqlite::Result<()> {
+/// What rows leave beside themselves, once they are committed: whom they may wake, and the end of the log.
+#[derive(Default)]
+pub struct Effects {
+    pub hint: Hint,
+    pub logged: Vec<Logged>,
+}
+
+/// Writes the rows and notes their effects.
+pub fn apply(connection: &Connection, writes: &[Write], effects: &mut Effects) -> rusqlite::Result<()> {
     for write in writes {
         match write {
             Write::NewTask(task) => insert_task(connection, task)?,
             Write::Task(task) => update_task(connection, task)?,
-            Write::NewRun(run) => insert_run(connection, run, hint)?,
-            Write::Run(run) => update_run(connection, run, hint)?,
+            Write::NewRun(run) => insert_run(connection, run, &mut effects.hint)?,
+            Write::Run(run) => update_run(connection, run, &mut effects.hint)?,
             Write::RunProgress(run) => progress_run(connection, run)?,
             Write::Session(session) => put_session(connection, session)?,
             Write::Step(step) => put_step(connection, step)?,
@@ -25,7 +35,7 @@ pub fn apply(connection: &Connection, writes: &[Write], hint: &mut Hint) -> rusq
                 let sql = "INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)";
                 execute(connection, sql, params![Key(session), seq, to_json(entry)?])?;
             }
-            Write::Event { task, at, body } => append_event(connection, task, *at, body, hint)?,
+            Write::Event { task, at, body } => append_event(connection, task, *at, body, effects)?,
             Write::Input(input) => insert_input(connection, input)?,
             Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
             Write::Blocker(blocker) => {
@@ -135,10 +145,16 @@ fn due(run: &Run) -> Option<Timestamp> {
     [run.wake_at(), deadline].into_iter().flatten().min()
 }
 
+/// The lane's number. It is there already for all but the first run of an agent, and then costs no page.
 fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
+    let lane = &run.lane;
+    let sql = "SELECT id FROM lanes WHERE namespace = ?1 AND class = ?2 AND slots IS ?3";
+    let params = params![lane.namespace, lane.class, lane.limit];
+    if let Some(id) = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()? {
+        return Ok(id);
+    }
     let sql = "INSERT INTO lanes (namespace, class, slots) VALUES (?1, ?2, ?3) \
         ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots RETURNING id";
-    let lane = &run.lane;
     let params = params![lane.namespace, lane.class, lane.limit];
     connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))
 }
@@ -166,13 +182,17 @@ fn put_session(connection: &Connection, session: &Session) -> rusqlite::Result<(
 /// A step is opened once and done once; anything else is refused by the key or changes nothing.
 fn put_step(connection: &Connection, step: &Step) -> rusqlite::Result<()> {
     let (run, index, body) = (Key(&step.id.run), step.id.index, to_json(step)?);
-    if step.is_open() {
-        let sql = "INSERT INTO steps (run, step, open, body) VALUES (?1, ?2, 1, ?3)";
+    let changed = if step.is_open() {
+        let sql = "INSERT INTO open_steps (run, step, body) SELECT ?1, ?2, ?3 \
+            WHERE NOT EXISTS (SELECT 1 FROM steps WHERE run = ?1 AND step = ?2)";
+        execute(connection, sql, params![run, index, body])?
+    } else {
+        let sql = "INSERT INTO steps (run, step, body) VALUES (?1, ?2, ?3)";
         execute(connection, sql, params![run, index, body])?;
-        return Ok(());
-    }
-    let sql = "UPDATE steps SET open = 0, body = ?3 WHERE run = ?1 AND step = ?2 AND open = 1";
-    match execute(connection, sql, params![run, index, body])? {
+        let sql = "DELETE FROM open_steps WHERE run = ?1 AND step = ?2";
+        execute(connection, sql, params![run, index])?
+    };
+    match changed {
         0 => Err(rusqlite::Error::StatementChangedRows(0)),
         _ => Ok(()),
     }
@@ -183,13 +203,18 @@ fn append_event(
     task: &TaskId,
     at: Timestamp,
     body: &EventBody,
-    hint: &mut Hint,
+    effects: &mut Effects,
 ) -> rusqlite::Result<()> {
-    let sql = "UPDATE tasks SET next_seq = next_seq + 1 WHERE id = ?1 RETURNING next_seq - 1";
-    let seq: u64 = connection.prepare_cached(sql)?.query_row([Key(task)], |row| row.get(0))?;
-    let sql = "INSERT INTO events (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
-    execute(connection, sql, params![Key(task), seq, at.as_millis(), to_json(body)?])?;
-    hint.position = connection.last_insert_rowid().cast_unsigned();
+    let sql = "INSERT INTO events (task, seq, at, body) VALUES \
+        (?1, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE task = ?1), ?2, ?3) RETURNING seq, position";
+    let text = to_json(body)?;
+    let size = text.len();
+    let params = params![Key(task), at.as_millis(), text];
+    let (seq, position) =
+        connection.prepare_cached(sql)?.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    effects.hint.position = position;
+    let event = Event { seq, position, task: *task, at, body: body.clone() };
+    effects.logged.push(Logged { event, size });
     Ok(())
 }
 

@@ -6,16 +6,16 @@ use ostler_kernel::{Lease, RunId, RunTag, TaskId, queue, run::claim::claim};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    apply::apply,
+    apply::{Effects, apply},
     row::{self, Key},
 };
-use crate::{Claim, Claimed, Hint};
+use crate::{Claim, Claimed};
 
 pub fn claim_runs(
     connection: &Connection,
     request: &Claim,
     served: &mut BTreeMap<String, u64>,
-    hint: &mut Hint,
+    effects: &mut Effects,
 ) -> rusqlite::Result<Vec<Claimed>> {
     if !is_current(connection, &request.lease)? {
         return Ok(Vec::new());
@@ -29,7 +29,7 @@ pub fn claim_runs(
     if !chosen.is_empty() {
         remember(connection, &request.lease)?;
     }
-    chosen.into_iter().map(|run| give(connection, run, request, hint)).collect()
+    chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
 }
 
 /// The worker's present incarnation, and no later claim of it was given anything.
@@ -87,10 +87,15 @@ fn room(connection: &Connection, lane: i64) -> rusqlite::Result<(String, Option<
     Ok((namespace, Some(slots.saturating_sub(busy))))
 }
 
-fn give(connection: &Connection, run: RunId, request: &Claim, hint: &mut Hint) -> rusqlite::Result<Claimed> {
+fn give(
+    connection: &Connection,
+    run: RunId,
+    request: &Claim,
+    effects: &mut Effects,
+) -> rusqlite::Result<Claimed> {
     let before = load(connection, run)?;
     let (run, writes) = claim(&before.task, &before.run, &before.session, request.lease.clone(), request.now);
-    apply(connection, &writes, hint)?;
+    apply(connection, &writes, effects)?;
     let task = before.task.project(&run, request.now);
     Ok(Claimed { task, run, session: before.session })
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::schema::{MigrateError, migrate};
 
@@ -116,6 +116,9 @@ fn connect(options: &Options, flags: OpenFlags) -> rusqlite::Result<Connection> 
     };
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.set_prepared_statement_cache_capacity(128);
+    // Plans shall not depend on what is bound: with partial indexes every statement would be compiled again at
+    // each use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cache_size", -16_000)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)

@@ -12,12 +12,11 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
         Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
         Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
-        Query::Steps(run) => Answer::Steps(all(
-            connection,
-            "SELECT body FROM steps WHERE run = ?1 ORDER BY step",
-            [Key(run)],
-            row::step,
-        )?),
+        Query::Steps(run) => {
+            let sql = "SELECT body FROM (SELECT step, body FROM steps WHERE run = ?1 \
+                UNION ALL SELECT step, body FROM open_steps WHERE run = ?1) ORDER BY step";
+            Answer::Steps(all(connection, sql, [Key(run)], row::step)?)
+        }
         Query::Session(session) => Answer::Session(load_session(connection, session)?.map(Box::new)),
         Query::SessionByKey { namespace, subject, key } => {
             let sql = "SELECT body FROM sessions WHERE namespace = ?1 AND subject = ?2 AND key = ?3";
@@ -163,7 +162,7 @@ fn run_view(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunVi
     else {
         return Ok(None);
     };
-    let sql = "SELECT body FROM steps WHERE run = ?1 AND open = 1 ORDER BY step";
+    let sql = "SELECT body FROM open_steps WHERE run = ?1 ORDER BY step";
     let open_steps = all(&transaction, sql, [Key(&id)], row::step)?;
     let sql = "SELECT body FROM runs WHERE session = ?1 AND place > ?2 AND ended = 0 ORDER BY place LIMIT 1";
     let next = one(&transaction, sql, params![Key(&run.session), run.order], row::run)?;

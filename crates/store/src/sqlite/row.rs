@@ -53,7 +53,9 @@ pub fn most(limit: usize) -> i64 {
 }
 
 /// A task's columns as [`task`] reads them.
-pub const TASK: &str = "request, body, next_seq, last_input, consumed_input, archived_at";
+pub const TASK: &str = "request, body, \
+    (SELECT coalesce(max(seq), 0) FROM events WHERE events.task = tasks.id), \
+    last_input, consumed_input, archived_at";
 
 pub fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     let request: TaskRequest = from_json(row, 0)?;
@@ -61,7 +63,7 @@ pub fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     let archived_at: Option<i64> = row.get(5)?;
     Ok(TaskRow {
         task: stored.with(request),
-        last_seq: row.get::<_, u64>(2)? - 1,
+        last_seq: row.get(2)?,
         last_input: row.get(3)?,
         consumed_input: row.get(4)?,
         archived_at: archived_at.map(Timestamp::from_millis),

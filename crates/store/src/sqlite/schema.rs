@@ -5,7 +5,8 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-const MIGRATIONS: &[&str] = &[r"
+const MIGRATIONS: &[&str] = &[
+    r"
 CREATE TABLE tasks (
     id BLOB NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, key TEXT, state TEXT NOT NULL,
     next_seq INTEGER NOT NULL DEFAULT 1, last_input INTEGER NOT NULL DEFAULT 0,
@@ -52,7 +53,28 @@ CREATE TABLE resources (kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT N
     version INTEGER NOT NULL, generation INTEGER NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (kind, namespace, name)) WITHOUT ROWID;
 CREATE TABLE blobs (id BLOB PRIMARY KEY, bytes BLOB NOT NULL);
-"];
+",
+    // What is appended by many runs at once stands together at the end of its table, and only a small entry of an
+    // index stands beside its run: a commit writes whole pages, and so fewer of them. Open steps come and go.
+    r"
+ALTER TABLE tasks DROP COLUMN next_seq;
+
+ALTER TABLE entries RENAME TO entries_by_session;
+CREATE TABLE entries (session BLOB NOT NULL, seq INTEGER NOT NULL, body TEXT NOT NULL);
+INSERT INTO entries (session, seq, body) SELECT session, seq, body FROM entries_by_session;
+DROP TABLE entries_by_session;
+CREATE UNIQUE INDEX entries_session ON entries (session, seq);
+
+ALTER TABLE steps RENAME TO steps_by_run;
+CREATE TABLE open_steps (run BLOB NOT NULL, step INTEGER NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (run, step)) WITHOUT ROWID;
+CREATE TABLE steps (run BLOB NOT NULL, step INTEGER NOT NULL, body TEXT NOT NULL);
+INSERT INTO open_steps (run, step, body) SELECT run, step, body FROM steps_by_run WHERE open = 1;
+INSERT INTO steps (run, step, body) SELECT run, step, body FROM steps_by_run WHERE open = 0;
+DROP TABLE steps_by_run;
+CREATE UNIQUE INDEX steps_run ON steps (run, step);
+",
+];
 
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
@@ -75,4 +97,23 @@ pub fn migrate(connection: &mut Connection) -> Result<(), MigrateError> {
         transaction.commit()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_and_entries_of_the_first_schema_are_still_there() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        connection.execute_batch(MIGRATIONS[0]).expect("the first schema");
+        let rows = "INSERT INTO steps VALUES (x'01', 0, 0, 'done'), (x'01', 1, 1, 'open');
+            INSERT INTO entries VALUES (x'02', 0, 'hello'); PRAGMA user_version = 1;";
+        connection.execute_batch(rows).expect("rows");
+        migrate(&mut connection).expect("migrated");
+        let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).expect("a row");
+        assert_eq!(text("SELECT body FROM steps WHERE run = x'01'"), "done");
+        assert_eq!(text("SELECT body FROM open_steps WHERE run = x'01' AND step = 1"), "open");
+        assert_eq!(text("SELECT body FROM entries WHERE session = x'02' AND seq = 0"), "hello");
+    }
 }

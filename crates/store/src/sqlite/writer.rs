@@ -1,13 +1,22 @@
 //! The one writer: a plain function over a connection and a batch, so that production can run it in a thread
 //! of its own and the simulation can call it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use ostler_kernel::{Bundle, Refusal, bundle::Verdict};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{oneshot, watch};
 
-use super::{apply::apply, claim::claim_runs, judge::Judge};
+use super::{
+    apply::{Effects, apply},
+    claim::claim_runs,
+    guard,
+    judge::Judge,
+    tail::Tail,
+};
 use crate::{Claim, Claimed, Committed, Hint, StoreError};
 
 /// What one caller wants, and where it waits for the answer.
@@ -16,18 +25,11 @@ pub enum Job {
     Claim(Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
 }
 
-enum Reply {
-    Commit(
-        Vec<Result<Committed, Refusal>>,
-        oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>,
-    ),
-    Claim(Vec<Claimed>, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
-}
-
 /// What the writer remembers between batches.
 pub struct Memory {
     pub served: BTreeMap<String, u64>,
     pub hint: Hint,
+    pub tail: Arc<Mutex<Tail>>,
     pub watchers: watch::Sender<Hint>,
 }
 
@@ -37,86 +39,129 @@ pub struct Broken(pub String);
 
 /// Writes a batch in one transaction, syncs it, and only then answers. If the transaction can't be brought
 /// to its end, nobody knows what is on disk: everyone in the batch is told so.
-pub fn write_batch(connection: &mut Connection, memory: &mut Memory, batch: Vec<Job>) -> Result<(), Broken> {
-    let mut hint = memory.hint;
-    let mut senders = Vec::with_capacity(batch.len());
-    match run_batch(connection, &mut memory.served, &mut hint, batch, &mut senders) {
-        Ok(()) => {
+pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>) -> Result<(), Broken> {
+    let written = match Attempt::start(connection, memory, Care::Trusting).write(&batch) {
+        Err(Failed::NeedsCare) => {
+            // What was written so far was never committed, so a second try starts from the same rows.
+            let undone = connection.execute_batch("ROLLBACK").map_err(Failed::Sqlite);
+            undone.and_then(|()| Attempt::start(connection, memory, Care::Savepoints).write(&batch))
+        }
+        written => written,
+    };
+    match written {
+        Ok(Written { outcomes, served, effects: Effects { hint, logged } }) => {
+            memory.served = served;
             memory.hint = hint;
-            senders.into_iter().for_each(Reply::send);
+            guard(&memory.tail).extend(logged);
+            batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(outcome));
             memory.watchers.send_if_modified(|last| std::mem::replace(last, hint) != hint);
             Ok(())
         }
-        Err((error, unanswered)) => {
-            let message = error.to_string();
+        Err(failed) => {
+            let message = failed.to_string();
             let error = StoreError::Unknown(message.clone());
-            senders.into_iter().for_each(|reply| reply.fail(&error));
-            unanswered.into_iter().for_each(|job| job.fail(&error));
+            batch.into_iter().for_each(|job| job.fail(&error));
             Err(Broken(message))
         }
     }
 }
 
-fn run_batch(
-    connection: &mut Connection,
-    served: &mut BTreeMap<String, u64>,
-    hint: &mut Hint,
-    batch: Vec<Job>,
-    replies: &mut Vec<Reply>,
-) -> Result<(), (rusqlite::Error, Vec<Job>)> {
-    let mut jobs = batch.into_iter();
-    if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
-        return Err((error, jobs.collect()));
+/// How bundles are kept apart inside the batch's transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// Not at all: the judge has looked, and a constraint hardly ever has more to say. When it has, the
+    /// batch is written again with more care.
+    Trusting,
+    /// Each in a savepoint, so that one can be undone alone. Copies every page a bundle is first to touch.
+    Savepoints,
+}
+
+enum Outcome {
+    Commit(Vec<Result<Committed, Refusal>>),
+    Claim(Vec<Claimed>),
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("a constraint kept a row out")]
+    NeedsCare,
+}
+
+/// One try at writing a batch: what it would leave in memory counts only once it is committed.
+struct Attempt<'a> {
+    connection: &'a Connection,
+    care: Care,
+    served: BTreeMap<String, u64>,
+    effects: Effects,
+}
+
+struct Written {
+    outcomes: Vec<Outcome>,
+    served: BTreeMap<String, u64>,
+    effects: Effects,
+}
+
+impl<'a> Attempt<'a> {
+    fn start(connection: &'a Connection, memory: &Memory, care: Care) -> Self {
+        let effects = Effects { hint: memory.hint, logged: Vec::new() };
+        Self { connection, care, served: memory.served.clone(), effects }
     }
-    while let Some(job) = jobs.next() {
-        let outcome = match job {
-            Job::Commit(bundles, sender) => {
-                let results = bundles.iter().map(|bundle| write_bundle(connection, bundle, hint)).collect();
-                keep(results, |results| Reply::Commit(results, sender))
+
+    fn write(mut self, batch: &[Job]) -> Result<Written, Failed> {
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let outcomes = batch.iter().map(|job| self.job(job)).collect::<Result<_, _>>()?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(Written { outcomes, served: self.served, effects: self.effects })
+    }
+
+    fn job(&mut self, job: &Job) -> Result<Outcome, Failed> {
+        match job {
+            Job::Commit(bundles, _) => {
+                let results = bundles.iter().map(|bundle| self.bundle(bundle));
+                results.collect::<Result<_, _>>().map(Outcome::Commit)
             }
-            Job::Claim(claim, sender) => {
-                let runs = in_savepoint(connection, hint, |connection, hint| {
-                    claim_runs(connection, &claim, served, hint)
-                });
-                keep(runs, |runs| Reply::Claim(runs, sender))
+            Job::Claim(claim, _) => {
+                let runs = claim_runs(self.connection, claim, &mut self.served, &mut self.effects)?;
+                Ok(Outcome::Claim(runs))
             }
+        }
+    }
+
+    fn bundle(&mut self, bundle: &Bundle) -> Result<Result<Committed, Refusal>, Failed> {
+        match bundle.judge(&mut Judge(self.connection))? {
+            Verdict::Refuse(refusal) => return Ok(Err(refusal)),
+            Verdict::Duplicate => {
+                return Ok(Ok(Committed { position: self.effects.hint.position, duplicate: true }));
+            }
+            Verdict::Apply => {}
+        }
+        let applied = match self.care {
+            Care::Trusting => apply(self.connection, &bundle.writes, &mut self.effects),
+            Care::Savepoints => self.apply_in_savepoint(bundle),
         };
-        match outcome {
-            Ok(reply) => replies.push(reply),
-            Err((error, reply)) => {
-                replies.extend(reply);
-                return Err((error, jobs.collect()));
-            }
+        match applied {
+            Ok(()) => Ok(Ok(Committed { position: self.effects.hint.position, duplicate: false })),
+            Err(error) if self.care == Care::Trusting && is_constraint(&error) => Err(Failed::NeedsCare),
+            Err(error) => Ok(refused_by_constraint(self.connection, bundle, error)?),
         }
     }
-    connection.execute_batch("COMMIT").map_err(|error| (error, Vec::new()))
-}
 
-/// Pairs a result with its reply; an error takes the sender along, so that it gets answered too.
-fn keep<T: Default>(
-    result: rusqlite::Result<T>,
-    reply: impl FnOnce(T) -> Reply,
-) -> Result<Reply, (rusqlite::Error, Option<Reply>)> {
-    match result {
-        Ok(value) => Ok(reply(value)),
-        Err(error) => Err((error, Some(reply(T::default())))),
-    }
-}
-
-fn write_bundle(
-    connection: &Connection,
-    bundle: &Bundle,
-    hint: &mut Hint,
-) -> rusqlite::Result<Result<Committed, Refusal>> {
-    match bundle.judge(&mut Judge(connection))? {
-        Verdict::Refuse(refusal) => Ok(Err(refusal)),
-        Verdict::Duplicate => Ok(Ok(Committed { position: hint.position, duplicate: true })),
-        Verdict::Apply => {
-            match in_savepoint(connection, hint, |connection, hint| apply(connection, &bundle.writes, hint)) {
-                Ok(()) => Ok(Ok(Committed { position: hint.position, duplicate: false })),
-                Err(error) => refused_by_constraint(connection, bundle, error),
+    fn apply_in_savepoint(&mut self, bundle: &Bundle) -> rusqlite::Result<()> {
+        self.connection.execute_batch("SAVEPOINT bundle")?;
+        let (hint, n_logged) = (self.effects.hint, self.effects.logged.len());
+        let applied = apply(self.connection, &bundle.writes, &mut self.effects);
+        if applied.is_err() {
+            self.effects.hint = hint;
+            self.effects.logged.truncate(n_logged);
+            if self.connection.is_autocommit() {
+                return applied;
             }
+            self.connection.execute_batch("ROLLBACK TO bundle")?;
         }
+        self.connection.execute_batch("RELEASE bundle")?;
+        applied
     }
 }
 
@@ -127,12 +172,8 @@ fn refused_by_constraint(
     bundle: &Bundle,
     error: rusqlite::Error,
 ) -> rusqlite::Result<Result<Committed, Refusal>> {
-    let is_constraint = matches!(
-        &error,
-        rusqlite::Error::SqliteFailure(failure, _) if failure.code == rusqlite::ErrorCode::ConstraintViolation
-    ) || matches!(&error, rusqlite::Error::StatementChangedRows(_));
     match bundle.expect.first() {
-        Some(expect) if is_constraint && !connection.is_autocommit() => {
+        Some(expect) if is_constraint(&error) && !connection.is_autocommit() => {
             let (command, expect) = (bundle.command, expect.clone());
             Ok(Err(Refusal { command, expect, found: format!("a row that is in the way: {error}") }))
         }
@@ -140,50 +181,28 @@ fn refused_by_constraint(
     }
 }
 
-fn in_savepoint<T>(
-    connection: &Connection,
-    hint: &mut Hint,
-    work: impl FnOnce(&Connection, &mut Hint) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    connection.prepare_cached("SAVEPOINT bundle")?.execute([])?;
-    let before = *hint;
-    match work(connection, hint) {
-        Ok(value) => {
-            connection.prepare_cached("RELEASE bundle")?.execute([])?;
-            Ok(value)
-        }
-        Err(error) => {
-            *hint = before;
-            if !connection.is_autocommit() {
-                connection.execute_batch("ROLLBACK TO bundle; RELEASE bundle")?;
-            }
-            Err(error)
-        }
+fn is_constraint(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) => failure.code == ErrorCode::ConstraintViolation,
+        rusqlite::Error::StatementChangedRows(_) => true,
+        _ => false,
     }
 }
 
 impl Job {
+    /// Nobody waits any more? Then nobody needs to know.
+    fn answer(self, outcome: Outcome) {
+        match (self, outcome) {
+            (Job::Commit(_, sender), Outcome::Commit(results)) => drop(sender.send(Ok(results))),
+            (Job::Claim(_, sender), Outcome::Claim(runs)) => drop(sender.send(Ok(runs))),
+            (job, _) => job.fail(&StoreError::Unknown("the answer belongs to another question".into())),
+        }
+    }
+
     pub fn fail(self, error: &StoreError) {
         match self {
             Job::Commit(_, sender) => drop(sender.send(Err(error.clone()))),
             Job::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
-        }
-    }
-}
-
-impl Reply {
-    /// Nobody waits any more? Then nobody needs to know.
-    fn send(self) {
-        match self {
-            Reply::Commit(results, sender) => drop(sender.send(Ok(results))),
-            Reply::Claim(runs, sender) => drop(sender.send(Ok(runs))),
-        }
-    }
-
-    fn fail(self, error: &StoreError) {
-        match self {
-            Reply::Commit(_, sender) => drop(sender.send(Err(error.clone()))),
-            Reply::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
         }
     }
 }
