@@ -18,6 +18,7 @@ use crate::{
     BlobId, BlockerId, Expect, Failure, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Write,
     queue::{self, Lane, Priority},
     retry::RetryPolicy,
+    run::blocker::Blocker,
     step::Usage,
     worker::Lease,
 };
@@ -124,6 +125,8 @@ pub struct RunView {
     pub run: Run,
     pub session: Session,
     pub open_steps: Vec<Step>,
+    /// What the run waits for, if it does.
+    pub blocker: Option<Blocker>,
     /// The run behind it in its session that has not ended.
     pub next: Option<Run>,
     /// The number of the task's last input, and of the last one a run consumed.

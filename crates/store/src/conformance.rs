@@ -127,6 +127,8 @@ cases! { $
         a_cancelled_run_can_not_be_written_by_its_worker
         a_cancel_decided_before_the_last_write_is_refused
         whoever_has_not_ended_can_be_cancelled
+        whoever_ends_while_it_waits_leaves_no_open_blocker
+        what_was_answered_stays_answered_when_its_run_ends
         terminal_is_terminal
         a_retry_waits_for_its_time
         who_is_woken_twice_wakes_once

@@ -179,7 +179,7 @@ impl<'w> Story<'w> {
     async fn say_something(&mut self) {
         let Some(view) = self.running_view().await else { return };
         let text = self.text();
-        self.must(vec![self.world.input(&view, None, &text)]).await;
+        self.must(vec![self.world.input(&view, &text)]).await;
     }
 
     /// The last commit again, as if its answer had been lost: known, or refused.

@@ -1,6 +1,9 @@
 //! Queries: each a look through the rows.
 
-use ostler_kernel::{Event, Run, RunId, Session, Step, StepId, Task, TaskId, Timestamp, run::RunView};
+use ostler_kernel::{
+    Event, Run, RunId, RunState, Session, Step, StepId, Task, TaskId, Timestamp,
+    run::{RunView, blocker::Blocker},
+};
 use ostler_store::{Answer, Query, TaskFilter, TaskRef, TaskRow};
 
 use super::tables::Tables;
@@ -103,10 +106,18 @@ impl Tables {
             run: run.clone(),
             session: self.sessions.get(&run.session)?.clone(),
             open_steps: self.steps_of(run.id).into_iter().filter(Step::is_open).collect(),
+            blocker: self.waited_for(run).cloned(),
             next: behind.min_by_key(|other| other.order).cloned(),
             last_input: row.last_input,
             consumed_input: row.consumed_input,
         })
+    }
+
+    fn waited_for(&self, run: &Run) -> Option<&Blocker> {
+        match &run.state {
+            RunState::Waiting { on } => self.blockers.get(on),
+            _ => None,
+        }
     }
 
     fn steps_of(&self, run: RunId) -> Vec<Step> {

@@ -1,6 +1,6 @@
 //! What a live task is given: an input, or the answer to what it waits for.
 
-use ostler_kernel::{InputId, RunState, TaskId, run::wake::resolve, task::input::accept_input};
+use ostler_kernel::{InputId, TaskId, run::wake::resolve, task::input::accept_input};
 use ostler_link::SignalKind;
 use ostler_store::{StoreExt, TaskRef};
 
@@ -13,12 +13,8 @@ impl Control {
         let id = InputId::new(&*self.runtime);
         for _ in 0..TRIES {
             let view = self.live_view(task).await?;
-            let blocker = match view.run.state {
-                RunState::Waiting { on } => self.store.blocker(on).await?,
-                _ => None,
-            };
             let now = self.runtime.now();
-            let bundle = accept_input(&view, blocker.as_ref(), id, text, now).map_err(|_| ended(&view))?;
+            let bundle = accept_input(&view, id, text, now).map_err(|_| ended(&view))?;
             if self.commit(bundle).await?.is_ok() {
                 self.signals.send(&view.run, SignalKind::Input);
                 return Ok(());
@@ -31,15 +27,12 @@ impl Control {
     pub async fn resolve(&self, task: TaskId, resolution: &str) -> Result<(), ControlError> {
         for _ in 0..TRIES {
             let view = self.live_view(task).await?;
-            let RunState::Waiting { on } = view.run.state else {
+            let waits_for_nothing = || {
                 let (name, state) = (&view.task.name, view.task.state.name());
-                return Err(ControlError::Conflict(format!(
-                    "task {name:?} is {state}: it waits for nothing"
-                )));
+                ControlError::Conflict(format!("task {name:?} is {state}: it waits for nothing"))
             };
-            let Some(blocker) = self.store.blocker(on).await? else { continue };
             let now = self.runtime.now();
-            let Ok(bundle) = resolve(&view, &blocker, resolution, now) else { continue };
+            let bundle = resolve(&view, resolution, now).map_err(|_| waits_for_nothing())?;
             if self.commit(bundle).await?.is_ok() {
                 return Ok(());
             }

@@ -84,5 +84,14 @@ fn fresh(claimed: &Claimed) -> Option<(Step, Vec<Entry>)> {
 fn begun(claimed: Claimed, step: Step) -> RunView {
     let Claimed { task, run, session } = claimed;
     // An input may have come before; then the leaving worker is told, and takes it.
-    RunView { task, run, session, open_steps: vec![step], next: None, last_input: 0, consumed_input: 0 }
+    RunView {
+        task,
+        run,
+        session,
+        open_steps: vec![step],
+        blocker: None,
+        next: None,
+        last_input: 0,
+        consumed_input: 0,
+    }
 }

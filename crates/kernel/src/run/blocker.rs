@@ -32,7 +32,14 @@ pub enum BlockerKind {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BlockerState {
     Open,
-    Resolved { resolution: String, at: Timestamp },
+    Resolved {
+        resolution: String,
+        at: Timestamp,
+    },
+    /// Its run ended before anybody answered; nobody can any more.
+    Void {
+        at: Timestamp,
+    },
 }
 
 impl Blocker {
@@ -47,8 +54,13 @@ impl Blocker {
     }
 
     #[must_use]
-    pub fn resolved(&self, resolution: &str, now: Timestamp) -> Blocker {
+    pub(crate) fn resolved(&self, resolution: &str, now: Timestamp) -> Blocker {
         let state = BlockerState::Resolved { resolution: resolution.to_owned(), at: now };
         Blocker { state, ..self.clone() }
+    }
+
+    #[must_use]
+    pub(super) fn void(&self, now: Timestamp) -> Blocker {
+        Blocker { state: BlockerState::Void { at: now }, ..self.clone() }
     }
 }

@@ -127,7 +127,7 @@ fn set(bundle: Bundle, view: &RunView, next: Run, now: Timestamp) -> Bundle {
 }
 
 /// Ends the run: every step still open is closed and every open tool call answered, so that the session
-/// stays valid for whoever speaks next; the next run of the session becomes ready.
+/// stays valid for whoever speaks next; what it waited for is void; the next run of the session becomes ready.
 pub(super) fn end(
     mut bundle: Bundle,
     view: &RunView,
@@ -138,6 +138,9 @@ pub(super) fn end(
     let closed: Vec<_> = view.open_steps.iter().filter(|step| !finished_by(&bundle, step)).cloned().collect();
     for step in closed {
         bundle = interrupt(bundle, &mut run, step, now);
+    }
+    if let Some(blocker) = &view.blocker {
+        bundle = bundle.write(Write::Blocker(blocker.void(now)));
     }
     let next = run.moved(state);
     let task = view.task.project(&next, now);

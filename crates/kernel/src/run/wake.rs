@@ -1,6 +1,6 @@
 //! A run's time has come: a retry's delay is over, or a sleep. Or what it waited for was answered.
 
-use super::{Illegal, Ready, RunState, RunView, blocker::Blocker};
+use super::{Illegal, Ready, RunState, RunView};
 use crate::{Bundle, Command, EventBody, Timestamp, Write, event::ReadyReason};
 
 /// Makes a delayed or sleeping run ready, if it is due.
@@ -16,20 +16,15 @@ pub fn wake(view: &RunView, now: Timestamp) -> Result<Bundle, Illegal> {
 }
 
 /// Answers the blocker a run waits for.
-pub fn resolve(
-    view: &RunView,
-    blocker: &Blocker,
-    resolution: &str,
-    now: Timestamp,
-) -> Result<Bundle, Illegal> {
-    match view.run.state {
-        RunState::Waiting { on } if on == blocker.id => {
+pub fn resolve(view: &RunView, resolution: &str, now: Timestamp) -> Result<Bundle, Illegal> {
+    match &view.blocker {
+        Some(blocker) => {
             let resolved = blocker.resolved(resolution, now);
             let mut view = view.clone();
             view.run.lost_in_row = 0;
             Ok(ready(Command::Resolve, &view, ReadyReason::Answered, now).write(Write::Blocker(resolved)))
         }
-        _ => Err(Illegal { what: view.run.id, state: view.run.tag() }),
+        None => Err(Illegal { what: view.run.id, state: view.run.tag() }),
     }
 }
 

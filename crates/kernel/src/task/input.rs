@@ -6,11 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Bundle, Command, EventBody, InputId, RunId, RunTag, TaskId, Timestamp, Write,
     event::ReadyReason,
-    run::{
-        Illegal, RunView,
-        blocker::{Blocker, BlockerKind},
-        wake,
-    },
+    run::{Illegal, RunView, blocker::BlockerKind, wake},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,20 +22,14 @@ pub struct Input {
     pub consumed_by: Option<RunId>,
 }
 
-/// Adds an input; a run that waits for one, or sleeps, goes on. `blocker` is what the run waits on, if it does.
-pub fn accept_input(
-    view: &RunView,
-    blocker: Option<&Blocker>,
-    id: InputId,
-    text: &str,
-    now: Timestamp,
-) -> Result<Bundle, Illegal> {
+/// Adds an input; a run that waits for one, or sleeps, goes on.
+pub fn accept_input(view: &RunView, id: InputId, text: &str, now: Timestamp) -> Result<Bundle, Illegal> {
     let run = &view.run;
     let command = Command::AcceptInput;
     let mut bundle = match run.tag() {
         RunTag::Queued | RunTag::Running => Bundle::new(command).expect(run.expected()),
         RunTag::Sleeping => wake::ready(command, view, ReadyReason::Input, now),
-        RunTag::Waiting => match blocker {
+        RunTag::Waiting => match &view.blocker {
             Some(blocker) if blocker.kind == BlockerKind::Input => {
                 wake::ready(command, view, ReadyReason::Input, now)
                     .write(Write::Blocker(blocker.resolved("input", now)))

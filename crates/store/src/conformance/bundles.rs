@@ -58,7 +58,7 @@ pub async fn a_log_is_dense_and_positions_follow_commits(world: World) {
     worker.claim(2).await;
     for task in [&two, &one, &two] {
         let view = world.view(task.run).await;
-        world.must(world.input(&view, None, "more")).await;
+        world.must(world.input(&view, "more")).await;
     }
     for task in [&one, &two] {
         let events = world.events(task.id).await;

@@ -75,6 +75,29 @@ pub async fn whoever_has_not_ended_can_be_cancelled(world: World) {
     assert_eq!(world.store.next_due().await, Ok(None), "nobody wakes who was cancelled");
 }
 
+pub async fn whoever_ends_while_it_waits_leaves_no_open_blocker(world: World) {
+    for kind in [BlockerKind::Input, BlockerKind::Approval] {
+        let cancelled = world.waiting(kind).await;
+        world.end_and_check(&cancelled, world.cancel(&cancelled), "Cancelled").await;
+        let expired = world.waiting(kind).await;
+        let expire = cancel::expire(&expired, world.now()).expect("it has not ended");
+        world.end_and_check(&expired, expire, "Timeout").await;
+    }
+    let quarantined = world.quarantined().await;
+    world.end_and_check(&quarantined, world.cancel(&quarantined), "Cancelled").await;
+}
+
+pub async fn what_was_answered_stays_answered_when_its_run_ends(world: World) {
+    let view = world.waiting(BlockerKind::Approval).await;
+    let blocker = view.blocker.clone().expect("it waits for something");
+    world.must(wake::resolve(&view, "yes", world.now()).expect("it waits")).await;
+    let view = world.view(view.run.id).await;
+    assert_eq!(view.blocker, None, "it waits no more");
+    world.must(world.cancel(&view)).await;
+    let resolved = BlockerState::Resolved { resolution: "yes".to_owned(), at: world.now() };
+    assert_eq!(world.blocker(blocker.id).await.state, resolved);
+}
+
 pub async fn terminal_is_terminal(world: World) {
     let view = world.running().await;
     let (cancel, finish) = (world.cancel(&view), world.finish(&view, "done"));
@@ -83,7 +106,7 @@ pub async fn terminal_is_terminal(world: World) {
     let row = world.task(view.task.id).await.task;
     assert_eq!((row.state, row.output.as_deref(), row.failure), (TaskState::Succeeded, Some("done"), None));
     assert_eq!(row.ended_at, Some(world.now()));
-    world.refused(world.input(&view, None, "too late")).await;
+    world.refused(world.input(&view, "too late")).await;
     assert_eq!(world.worker("w").await.claim(9).await, []);
 }
 
@@ -139,7 +162,7 @@ pub async fn a_sleeper_wakes_for_an_input(world: World) {
     world.must(world.sleep(&view, later(&world, 3600))).await;
     let view = world.view(view.run.id).await;
     assert_eq!(view.task.state, TaskState::Sleeping { until: later(&world, 3600) });
-    world.must(world.input(&view, None, "wake up")).await;
+    world.must(world.input(&view, "wake up")).await;
     assert_eq!(world.store.next_due().await, Ok(None));
     let view = world.claimed_by_anyone(view.run.id).await;
     assert_eq!((view.last_input, view.consumed_input), (1, 0));
@@ -152,7 +175,8 @@ pub async fn an_input_answers_who_waits_for_one(world: World) {
     let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
     let blocker = world.blocker(on).await;
     assert_eq!(blocker.state, BlockerState::Open);
-    world.must(world.input(&view, Some(&blocker), "here")).await;
+    assert_eq!(view.blocker.as_ref(), Some(&blocker), "who looks at the run sees what it waits for");
+    world.must(world.input(&view, "here")).await;
     assert!(matches!(world.blocker(on).await.state, BlockerState::Resolved { .. }));
     world.claimed_by_anyone(view.run.id).await;
 }
@@ -162,11 +186,10 @@ pub async fn an_approval_is_not_answered_by_an_input(world: World) {
     world.must(world.wait_for(&view, BlockerKind::Approval)).await;
     let view = world.view(view.run.id).await;
     let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
-    let blocker = world.blocker(on).await;
-    world.must(world.input(&view, Some(&blocker), "please")).await;
+    world.must(world.input(&view, "please")).await;
     assert_eq!(world.blocker(on).await.state, BlockerState::Open);
     assert_eq!(world.worker("w").await.claim(9).await, []);
-    let resolve = |answer| wake::resolve(&view, &blocker, answer, world.now()).expect("it waits");
+    let resolve = |answer| wake::resolve(&view, answer, world.now()).expect("it waits");
     let results = world.commit_all(vec![resolve("yes"), resolve("no")]).await;
     assert!(results[0].is_ok() && results[1].is_err(), "it is decided once: {results:?}");
     let BlockerState::Resolved { resolution, .. } = world.blocker(on).await.state else { panic!("open") };
@@ -213,19 +236,11 @@ pub async fn a_deadline_counts_until_the_end(world: World) {
 }
 
 pub async fn losing_workers_again_and_again_quarantines(world: World) {
-    let mut view = world.running().await;
-    for lost in 1..QUARANTINE_AFTER {
-        world.must(world.lose(&view, Cause::Silent)).await;
-        view = world.claimed_by_anyone(view.run.id).await;
-        assert_eq!((view.run.lost_in_row, view.run.failures), (lost, 0), "it uses no retry");
-    }
-    world.must(world.lose(&view, Cause::Silent)).await;
-    let view = world.view(view.run.id).await;
-    let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
-    let blocker = world.blocker(on).await;
-    assert_eq!(blocker.kind, BlockerKind::Quarantine);
+    let view = world.quarantined().await;
+    assert_eq!(view.blocker.as_ref().expect("it waits").kind, BlockerKind::Quarantine);
+    assert_eq!(view.open_steps.len(), 1, "the step that was open is the next attempt's");
     assert_eq!(world.worker("w").await.claim(9).await, []);
-    world.must(wake::resolve(&view, &blocker, "let it try", world.now()).expect("it waits")).await;
+    world.must(wake::resolve(&view, "let it try", world.now()).expect("it waits")).await;
     let view = world.claimed_by_anyone(view.run.id).await;
     assert_eq!(view.run.lost_in_row, 0);
 }
@@ -272,6 +287,42 @@ impl World {
             RetryPolicy { max_attempts, backoff_ms: 1000, jitter: Jitter::None, ..RetryPolicy::default() };
         let task = self.ask().retried(retry).accept().await;
         self.claimed_by_anyone(task.run).await
+    }
+
+    /// A run that waits for something of this kind.
+    async fn waiting(&self, kind: BlockerKind) -> RunView {
+        let view = self.running().await;
+        self.must(self.wait_for(&view, kind)).await;
+        self.view(view.run.id).await
+    }
+
+    /// A run that lost its workers again and again.
+    async fn quarantined(&self) -> RunView {
+        let mut view = self.running().await;
+        for lost in 1..QUARANTINE_AFTER {
+            self.must(self.lose(&view, Cause::Silent)).await;
+            view = self.claimed_by_anyone(view.run.id).await;
+            assert_eq!((view.run.lost_in_row, view.run.failures), (lost, 0), "it uses no retry");
+        }
+        self.must(self.lose(&view, Cause::Silent)).await;
+        self.view(view.run.id).await
+    }
+
+    /// Ends a run that waits: its blocker is void from then on, and whoever answers it hears why not.
+    async fn end_and_check(&self, waiting: &RunView, end: Bundle, state: &str) {
+        let answer = wake::resolve(waiting, "yes", self.now()).expect("it waits");
+        let at = self.now();
+        self.must(end).await;
+        let RunState::Waiting { on } = waiting.run.state else { panic!("{:?}", waiting.run.state) };
+        assert_eq!(self.blocker(on).await.state, BlockerState::Void { at });
+        self.pass(1);
+        let refusal = self.refused(answer).await;
+        assert!(refusal.to_string().contains(state), "{refusal}");
+        assert_eq!(self.blocker(on).await.state, BlockerState::Void { at }, "and it stays so");
+        let after = self.view(waiting.run.id).await;
+        assert_eq!(after.blocker, None);
+        let late = wake::resolve(&after, "yes", self.now()).expect_err("it has ended");
+        assert!(late.to_string().contains(state), "{late}");
     }
 
     fn fail(&self, view: &RunView, failure: Failure) -> Bundle {

@@ -71,7 +71,7 @@ pub async fn an_input_that_came_meanwhile_refuses(world: World) {
     let view = world.running().await;
     let expect = |last| expecting(Expect::Inputs { task: view.task.id, last });
     world.must(expect(0)).await;
-    world.must(world.input(&view, None, "one")).await;
+    world.must(world.input(&view, "one")).await;
     world.refused(expect(0)).await;
     world.refused(expect(2)).await;
     world.must(expect(1)).await;

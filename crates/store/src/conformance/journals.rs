@@ -92,7 +92,7 @@ pub async fn inputs_are_numbered_and_wait_to_be_taken(world: World) {
     let view = world.running().await;
     for text in ["one", "two", "three"] {
         let view = world.view(view.run.id).await;
-        world.must(world.input(&view, None, text)).await;
+        world.must(world.input(&view, text)).await;
     }
     let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
     let seen: Vec<_> = inputs.iter().map(|input| (input.number, input.text.as_str())).collect();
@@ -106,10 +106,10 @@ pub async fn inputs_are_numbered_and_wait_to_be_taken(world: World) {
 
 pub async fn two_inputs_at_once_do_not_share_a_number(world: World) {
     let view = world.running().await;
-    let (first, second) = (world.input(&view, None, "mine"), world.input(&view, None, "no, mine"));
+    let (first, second) = (world.input(&view, "mine"), world.input(&view, "no, mine"));
     let results = world.commit_all(vec![first, second]).await;
     assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
-    world.must(world.input(&world.view(view.run.id).await, None, "then I am second")).await;
+    world.must(world.input(&world.view(view.run.id).await, "then I am second")).await;
     let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
     let seen: Vec<_> = inputs.iter().map(|input| (input.number, input.text.as_str())).collect();
     assert_eq!(seen, [(1, "mine"), (2, "then I am second")]);
@@ -118,7 +118,7 @@ pub async fn two_inputs_at_once_do_not_share_a_number(world: World) {
 pub async fn inputs_are_consumed_with_the_step_that_used_them(world: World) {
     let view = world.running().await;
     for text in ["one", "two", "three"] {
-        world.must(world.input(&world.view(view.run.id).await, None, text)).await;
+        world.must(world.input(&world.view(view.run.id).await, text)).await;
     }
     let view = world.view(view.run.id).await;
     let progress = Progress { consumed: Some(2), ..answers(&view, "taken") };
@@ -132,7 +132,7 @@ pub async fn inputs_are_consumed_with_the_step_that_used_them(world: World) {
 
 pub async fn a_refused_step_consumes_nothing(world: World) {
     let stale = world.running().await;
-    world.must(world.input(&stale, None, "one")).await;
+    world.must(world.input(&stale, "one")).await;
     world.must(world.lose(&world.view(stale.run.id).await, Cause::Silent)).await;
     let progress = Progress { consumed: Some(1), ..answers(&stale, "taken") };
     world.refused(world.journal(&stale, &progress)).await;
@@ -143,7 +143,7 @@ pub async fn a_refused_step_consumes_nothing(world: World) {
 
 pub async fn nobody_finishes_past_an_input_that_came_meanwhile(world: World) {
     let view = world.running().await;
-    world.must(world.input(&view, None, "wait, also this")).await;
+    world.must(world.input(&view, "wait, also this")).await;
     world.refused(world.finish(&view, "done")).await;
     let view = world.view(view.run.id).await;
     world.refused(world.finish(&view, "done")).await;
@@ -154,7 +154,7 @@ pub async fn nobody_finishes_past_an_input_that_came_meanwhile(world: World) {
 
 pub async fn nobody_goes_to_wait_or_sleep_past_an_input(world: World) {
     let view = world.running().await;
-    world.must(world.input(&view, None, "wait, also this")).await;
+    world.must(world.input(&view, "wait, also this")).await;
     world.refused(world.wait_for(&view, BlockerKind::Input)).await;
     world.refused(world.sleep(&view, world.now())).await;
     world.must(world.give_back(&view)).await;

@@ -46,9 +46,7 @@ pub async fn a_run_that_pauses_keeps_its_session(world: World) {
     world.must(world.wait_for(&view, BlockerKind::Approval)).await;
     assert_eq!(worker.claim(9).await, [], "waiting");
     let view = world.view(first.run).await;
-    let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
-    let blocker = world.blocker(on).await;
-    let resolve = ostler_kernel::run::wake::resolve(&view, &blocker, "yes", world.now()).expect("it waits");
+    let resolve = ostler_kernel::run::wake::resolve(&view, "yes", world.now()).expect("it waits");
     world.must(resolve).await;
     worker.claim(1).await;
     let until = world.now().after(Duration::from_secs(60));

@@ -35,7 +35,7 @@ pub async fn a_watcher_hears_of_what_became_ready(world: World) {
     let mut watch = world.store.watch();
     let view = world.running().await;
     let joined = world.ask().in_session(view.session.clone()).accept().await;
-    let committed = world.must(world.input(&world.view(view.run.id).await, None, "x")).await;
+    let committed = world.must(world.input(&world.view(view.run.id).await, "x")).await;
     let before = heard(&mut watch, |hint| hint.position >= committed.position).await;
     let view = world.view(view.run.id).await;
     world.must(world.cancel(&view)).await;

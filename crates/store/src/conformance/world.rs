@@ -192,9 +192,9 @@ impl World {
         take_over::take_over(view, cause, quarantine, self.now()).expect("it is running")
     }
 
-    pub fn input(&self, view: &RunView, blocker: Option<&Blocker>, text: &str) -> Bundle {
+    pub fn input(&self, view: &RunView, text: &str) -> Bundle {
         let id = InputId::from_parts(self.now(), 0, self.fresh());
-        input::accept_input(view, blocker, id, text, self.now()).expect("it has not ended")
+        input::accept_input(view, id, text, self.now()).expect("it has not ended")
     }
 }
 

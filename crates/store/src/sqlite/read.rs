@@ -1,6 +1,9 @@
 //! Answers queries, on a connection of a reader.
 
-use ostler_kernel::{BlobId, Run, RunId, SessionId, Timestamp, run::RunView};
+use ostler_kernel::{
+    BlobId, BlockerId, Run, RunId, RunState, SessionId, Timestamp,
+    run::{RunView, blocker::Blocker},
+};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter, types::Value};
 
 use super::row::{self, EVENT, Key, RESOURCE, TASK, WORKER, from_json, most};
@@ -34,10 +37,7 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             let sql = "SELECT body FROM inputs WHERE task = ?1 AND number > ?2 ORDER BY number";
             Answer::Inputs(all(connection, sql, params![Key(task), after], |row| from_json(row, 0))?)
         }
-        Query::Blocker(blocker) => {
-            let sql = "SELECT body FROM blockers WHERE id = ?1";
-            Answer::Blocker(one(connection, sql, [Key(blocker)], |row| from_json(row, 0))?)
-        }
+        Query::Blocker(blocker) => Answer::Blocker(load_blocker(connection, blocker)?),
         Query::Events { task, after, limit } => {
             let sql =
                 format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
@@ -140,6 +140,10 @@ fn load_session(connection: &Connection, id: &SessionId) -> rusqlite::Result<Opt
     one(connection, "SELECT body FROM sessions WHERE id = ?1", [Key(id)], row::session)
 }
 
+fn load_blocker(connection: &Connection, id: &BlockerId) -> rusqlite::Result<Option<Blocker>> {
+    one(connection, "SELECT body FROM blockers WHERE id = ?1", [Key(id)], |row| from_json(row, 0))
+}
+
 fn load_blob(connection: &Connection, id: &BlobId) -> rusqlite::Result<Option<Vec<u8>>> {
     one(connection, "SELECT bytes FROM blobs WHERE id = ?1", [Key(id)], |row| row.get(0))
 }
@@ -164,6 +168,10 @@ fn run_view(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunVi
     };
     let sql = "SELECT body FROM open_steps WHERE run = ?1 ORDER BY step";
     let open_steps = all(&transaction, sql, [Key(&id)], row::step)?;
+    let blocker = match run.state {
+        RunState::Waiting { on } => load_blocker(&transaction, &on)?,
+        _ => None,
+    };
     let sql = "SELECT body FROM runs WHERE session = ?1 AND place > ?2 AND ended = 0 ORDER BY place LIMIT 1";
     let next = one(&transaction, sql, params![Key(&run.session), run.order], row::run)?;
     Ok(Some(RunView {
@@ -171,6 +179,7 @@ fn run_view(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunVi
         run,
         session,
         open_steps,
+        blocker,
         next,
         last_input: task.last_input,
         consumed_input: task.consumed_input,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    BlobId, Bundle, Command, ContextId, InputId, RunId, RunState, Session, SessionId, TaskId, Worker, Write,
+    BlobId, Bundle, Command, ContextId, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
     conversation::Context,
     queue::{Lane, Priority},
     resource::{self, ResourceKey, StoredResource},
     retry::{Jitter, RetryPolicy},
-    run::{RunView, blocker::Blocker, cancel, wake},
+    run::{cancel, wake},
     task::{
         TaskRequest,
         accept::{Acceptance, accept},
@@ -101,25 +101,15 @@ impl History<'_> {
 
     pub(super) async fn send_input(&mut self) -> Result<Option<Bundle>, String> {
         let Some(view) = self.view().await? else { return Ok(None) };
-        let blocker = self.blocker_of(&view).await?;
         let id = new_id!(self, InputId);
         let text = self.dice.word(&["go on", "", "stop\tthat"]);
-        Ok(accept_input(&view, blocker.as_ref(), id, &text, self.now).ok())
+        Ok(accept_input(&view, id, &text, self.now).ok())
     }
 
     pub(super) async fn resolve(&mut self) -> Result<Option<Bundle>, String> {
         let Some(view) = self.view_in(ostler_kernel::RunTag::Waiting).await? else { return Ok(None) };
-        let Some(blocker) = self.blocker_of(&view).await? else { return Ok(None) };
         let answer = self.dice.word(&["yes", "no"]);
-        Ok(wake::resolve(&view, &blocker, &answer, self.now).ok())
-    }
-
-    async fn blocker_of(&mut self, view: &RunView) -> Result<Option<Blocker>, String> {
-        let RunState::Waiting { on } = view.run.state else { return Ok(None) };
-        match self.ask(Query::Blocker(on)).await? {
-            Answer::Blocker(found) => Ok(found),
-            _ => Ok(None),
-        }
+        Ok(wake::resolve(&view, &answer, self.now).ok())
     }
 
     /// Cancels a run, or lets its time run out.
