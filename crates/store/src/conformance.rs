@@ -13,6 +13,7 @@ pub mod expectations;
 pub mod histories;
 pub mod journals;
 pub mod lists;
+pub mod pauses;
 pub mod sessions;
 pub mod together;
 pub mod world;
@@ -124,16 +125,21 @@ cases! { $
         a_session_is_found_by_its_key;
     endings:
         cancel_closes_open_steps_and_answers_their_calls
+        no_step_is_open_behind_an_end
+        who_may_have_called_once_only_is_told_so
         a_cancelled_run_can_not_be_written_by_its_worker
         a_cancel_decided_before_the_last_write_is_refused
         whoever_has_not_ended_can_be_cancelled
         whoever_ends_while_it_waits_leaves_no_open_blocker
         what_was_answered_stays_answered_when_its_run_ends
         terminal_is_terminal
-        a_retry_waits_for_its_time
-        who_is_woken_twice_wakes_once
         used_up_retries_end_as_a_dead_letter
         a_permanent_failure_is_not_retried
+        an_archived_task_is_out_of_sight_and_still_there;
+    pauses:
+        who_pauses_keeps_its_open_steps
+        a_retry_waits_for_its_time
+        who_is_woken_twice_wakes_once
         a_sleeper_wakes_for_an_input
         an_input_answers_who_waits_for_one
         an_approval_is_not_answered_by_an_input
@@ -141,8 +147,7 @@ cases! { $
         a_deadline_counts_until_the_end
         losing_workers_again_and_again_quarantines
         restarts_and_finished_steps_do_not_quarantine
-        a_lost_attempt_is_told_in_the_log
-        an_archived_task_is_out_of_sight_and_still_there;
+        a_lost_attempt_is_told_in_the_log;
     lists:
         tasks_are_listed_newest_first_and_page_by_page
         tasks_are_listed_by_namespace_and_state

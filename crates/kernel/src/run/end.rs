@@ -135,8 +135,7 @@ pub(super) fn end(
     state: RunState,
     now: Timestamp,
 ) -> Bundle {
-    let closed: Vec<_> = view.open_steps.iter().filter(|step| !finished_by(&bundle, step)).cloned().collect();
-    for step in closed {
+    for step in still_open(view, &bundle) {
         bundle = interrupt(bundle, &mut run, step, now);
     }
     if let Some(blocker) = &view.blocker {
@@ -154,18 +153,27 @@ pub(super) fn end(
     free_session(bundle, view, &run, now)
 }
 
-/// The step's end is already in this very bundle.
-fn finished_by(bundle: &Bundle, step: &Step) -> bool {
-    bundle
-        .writes
-        .iter()
-        .any(|write| matches!(write, Write::Step(done) if done.id == step.id && !done.is_open()))
+/// What would be open behind this bundle: the steps that were, and those it opens, less those it finishes.
+fn still_open(view: &RunView, bundle: &Bundle) -> Vec<Step> {
+    let written = || {
+        bundle.writes.iter().filter_map(|write| match write {
+            Write::Step(step) => Some(step),
+            _ => None,
+        })
+    };
+    let finished = |step: &Step| written().any(|done| done.id == step.id && !done.is_open());
+    let opened = written().filter(|step| step.is_open());
+    view.open_steps.iter().chain(opened).filter(|step| !finished(step)).cloned().collect()
 }
 
 fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) -> Bundle {
-    if let StepKind::Tool { call, .. } = &step.kind {
-        let content = "interrupted: the run ended before this call did".to_owned();
-        let entry = Entry::tool_result(run.id, step.id.index, call, content, true);
+    if let StepKind::Tool { call, idempotent, .. } = &step.kind {
+        let content = match idempotent {
+            true => "interrupted: the run ended before this call did",
+            // Nobody makes it again to find out: whoever reads this has to look.
+            false => "interrupted: the run ended before this call did; it may or may not have happened",
+        };
+        let entry = Entry::tool_result(run.id, step.id.index, call, content.to_owned(), true);
         bundle = bundle.write(Write::Entry { session: run.session, seq: run.next_entry, entry });
         run.next_entry += 1;
     }

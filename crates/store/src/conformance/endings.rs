@@ -1,24 +1,21 @@
-//! Endings and pauses: cancel in every state, retries, sleeps, waits, deadlines, workers lost again and again.
-
-use std::time::Duration;
+//! Endings: cancel in every state, what is closed with a run, failures that are final.
 
 use ostler_kernel::{
-    Bundle, Command, Failure, RunState, RunTag, StepOutcome, TaskState, Timestamp, Write,
+    Bundle, Command, Failure, RunState, RunTag, StepKind, StepOutcome, TaskState, Write,
     event::EventBody,
-    retry::{Jitter, RetryPolicy},
     run::{
         RunView,
         blocker::{BlockerKind, BlockerState},
-        cancel,
         end::Leave,
-        journal::Progress,
-        take_over::{Cause, QUARANTINE_AFTER},
         wake,
     },
     step::StepState,
 };
 
-use super::world::{World, answers, asks_for_tools};
+use super::{
+    pauses::later,
+    world::{World, answers, asks_for_tools},
+};
 use crate::{StoreExt, TaskFilter};
 
 pub async fn cancel_closes_open_steps_and_answers_their_calls(world: World) {
@@ -41,6 +38,47 @@ pub async fn cancel_closes_open_steps_and_answers_their_calls(world: World) {
     );
     assert_eq!((after.session.head, after.session.next_entry), (None, 4));
     assert!(world.events(view.task.id).await.last().expect("a log").body.is_last());
+}
+
+pub async fn no_step_is_open_behind_an_end(world: World) {
+    let transient = || Failure::transient("overloaded", "try later");
+    let ends = [
+        Leave::Ok { output: "done".to_owned() },
+        Leave::Failed { failure: transient() },
+        Leave::Failed { failure: Failure::permanent("no_such_model", "nobody knows it") },
+        Leave::Failed { failure: Failure::timeout("too_slow", "it took too long") },
+    ];
+    for leave in ends {
+        let view = world.running().await;
+        let leave = world.leave(&view, &asks_for_tools(&view, &["search", "fetch"]), leave);
+        world.must(leave).await;
+        world.check_all_closed(&view, 2).await;
+    }
+    for stop in [World::cancel, World::expire] {
+        let view = world.running().await;
+        world.must(world.journal(&view, &asks_for_tools(&view, &["search", "fetch"]))).await;
+        world.must(stop(&world, &world.view(view.run.id).await)).await;
+        world.check_all_closed(&view, 2).await;
+    }
+    let view = world.quarantined().await;
+    world.must(world.cancel(&view)).await;
+    world.check_all_closed(&view, 1).await;
+}
+
+pub async fn who_may_have_called_once_only_is_told_so(world: World) {
+    let view = world.running().await;
+    let mut progress = asks_for_tools(&view, &["search", "pay"]);
+    if let StepKind::Tool { idempotent, .. } = &mut progress.open[1] {
+        *idempotent = false;
+    }
+    world.must(world.journal(&view, &progress)).await;
+    world.must(world.cancel(&world.view(view.run.id).await)).await;
+    let said = world.said(view.session.id).await;
+    let tells = |tool: &str| {
+        let result = said.iter().find(|words| words.starts_with(&format!("{tool}: "))).expect("a result");
+        result.contains("may or may not have happened")
+    };
+    assert!(!tells("search") && tells("pay"), "{said:?}");
 }
 
 pub async fn a_cancelled_run_can_not_be_written_by_its_worker(world: World) {
@@ -80,8 +118,7 @@ pub async fn whoever_ends_while_it_waits_leaves_no_open_blocker(world: World) {
         let cancelled = world.waiting(kind).await;
         world.end_and_check(&cancelled, world.cancel(&cancelled), "Cancelled").await;
         let expired = world.waiting(kind).await;
-        let expire = cancel::expire(&expired, world.now()).expect("it has not ended");
-        world.end_and_check(&expired, expire, "Timeout").await;
+        world.end_and_check(&expired, world.expire(&expired), "Timeout").await;
     }
     let quarantined = world.quarantined().await;
     world.end_and_check(&quarantined, world.cancel(&quarantined), "Cancelled").await;
@@ -110,33 +147,6 @@ pub async fn terminal_is_terminal(world: World) {
     assert_eq!(world.worker("w").await.claim(9).await, []);
 }
 
-pub async fn a_retry_waits_for_its_time(world: World) {
-    let view = world.running_with_retries(3).await;
-    world.must(world.fail(&view, Failure::transient("overloaded", "try later"))).await;
-    let at = later(&world, 1);
-    let after = world.view(view.run.id).await;
-    assert_eq!((after.run.wake_at(), after.run.failures), (Some(at), 1));
-    assert_eq!(after.task.state, TaskState::Running, "its caller sees work that goes on");
-    assert_eq!(world.worker("w").await.claim(9).await, []);
-    assert_eq!(world.store.next_due().await, Ok(Some(at)));
-    world.pass(999);
-    assert_eq!(world.store.due(world.now(), 9).await, Ok(vec![]));
-    assert!(wake::wake(&after, world.now()).is_err(), "it is not due");
-    world.pass(1);
-    assert_eq!(world.store.due(world.now(), 9).await, Ok(vec![after.run.clone()]));
-    world.must(world.wake(&after)).await;
-    assert_eq!(world.store.next_due().await, Ok(None));
-    assert_eq!(world.claimed_by_anyone(view.run.id).await.run.attempt, 2);
-}
-
-pub async fn who_is_woken_twice_wakes_once(world: World) {
-    let view = world.running().await;
-    world.must(world.sleep(&view, world.now())).await;
-    let view = world.view(view.run.id).await;
-    let results = world.commit_all(vec![world.wake(&view), world.wake(&view)]).await;
-    assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
-}
-
 pub async fn used_up_retries_end_as_a_dead_letter(world: World) {
     let mut view = world.running_with_retries(2).await;
     world.must(world.fail(&view, Failure::transient("overloaded", "try later"))).await;
@@ -157,116 +167,6 @@ pub async fn a_permanent_failure_is_not_retried(world: World) {
     assert_eq!(world.run(view.run.id).await.tag(), RunTag::Error);
 }
 
-pub async fn a_sleeper_wakes_for_an_input(world: World) {
-    let view = world.running().await;
-    world.must(world.sleep(&view, later(&world, 3600))).await;
-    let view = world.view(view.run.id).await;
-    assert_eq!(view.task.state, TaskState::Sleeping { until: later(&world, 3600) });
-    world.must(world.input(&view, "wake up")).await;
-    assert_eq!(world.store.next_due().await, Ok(None));
-    let view = world.claimed_by_anyone(view.run.id).await;
-    assert_eq!((view.last_input, view.consumed_input), (1, 0));
-}
-
-pub async fn an_input_answers_who_waits_for_one(world: World) {
-    let view = world.running().await;
-    world.must(world.wait_for(&view, BlockerKind::Input)).await;
-    let view = world.view(view.run.id).await;
-    let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
-    let blocker = world.blocker(on).await;
-    assert_eq!(blocker.state, BlockerState::Open);
-    assert_eq!(view.blocker.as_ref(), Some(&blocker), "who looks at the run sees what it waits for");
-    world.must(world.input(&view, "here")).await;
-    assert!(matches!(world.blocker(on).await.state, BlockerState::Resolved { .. }));
-    world.claimed_by_anyone(view.run.id).await;
-}
-
-pub async fn an_approval_is_not_answered_by_an_input(world: World) {
-    let view = world.running().await;
-    world.must(world.wait_for(&view, BlockerKind::Approval)).await;
-    let view = world.view(view.run.id).await;
-    let RunState::Waiting { on } = view.run.state else { panic!("{:?}", view.run.state) };
-    world.must(world.input(&view, "please")).await;
-    assert_eq!(world.blocker(on).await.state, BlockerState::Open);
-    assert_eq!(world.worker("w").await.claim(9).await, []);
-    let resolve = |answer| wake::resolve(&view, answer, world.now()).expect("it waits");
-    let results = world.commit_all(vec![resolve("yes"), resolve("no")]).await;
-    assert!(results[0].is_ok() && results[1].is_err(), "it is decided once: {results:?}");
-    let BlockerState::Resolved { resolution, .. } = world.blocker(on).await.state else { panic!("open") };
-    assert_eq!(resolution, "yes");
-}
-
-pub async fn what_is_due_comes_in_the_order_of_time(world: World) {
-    let mut sleepers = Vec::new();
-    for seconds in [30, 10, 20] {
-        let view = world.running().await;
-        world.must(world.sleep(&view, later(&world, seconds))).await;
-        sleepers.push(view.run.id);
-    }
-    let expiring = world.ask().by(later(&world, 15)).accept().await;
-    world.ask().by(later(&world, 99)).accept().await;
-    assert_eq!(world.store.next_due().await, Ok(Some(later(&world, 10))));
-    let due = async |now: Timestamp, limit| -> Vec<_> {
-        let due = world.store.due(now, limit).await.expect("the store answers");
-        due.iter().map(|run| run.id).collect()
-    };
-    let [third, first, fourth] = sleepers[..] else { panic!("three sleep") };
-    assert_eq!(due(later(&world, 9), 9).await, []);
-    assert_eq!(due(later(&world, 20), 9).await, [first, expiring.run, fourth]);
-    assert_eq!(due(later(&world, 30), 9).await, [first, expiring.run, fourth, third]);
-    assert_eq!(due(later(&world, 30), 2).await, [first, expiring.run]);
-}
-
-pub async fn a_deadline_counts_until_the_end(world: World) {
-    let deadline = later(&world, 5);
-    let task = world.ask().by(deadline).accept().await;
-    let view = world.claimed_by_anyone(task.run).await;
-    world.must(world.sleep(&view, later(&world, 60))).await;
-    assert_eq!(world.store.next_due().await, Ok(Some(deadline)), "the earlier of the two");
-    world.pass(5000);
-    let view = world.view(task.run).await;
-    world.must(cancel::expire(&view, world.now()).expect("it has not ended")).await;
-    assert_eq!(world.store.next_due().await, Ok(None));
-    assert_eq!(world.run(task.run).await.tag(), RunTag::Timeout);
-    let row = world.task(task.id).await.task;
-    assert_eq!(
-        (row.state, row.failure.expect("why").code.as_str()),
-        (TaskState::Failed, "deadline_exceeded")
-    );
-}
-
-pub async fn losing_workers_again_and_again_quarantines(world: World) {
-    let view = world.quarantined().await;
-    assert_eq!(view.blocker.as_ref().expect("it waits").kind, BlockerKind::Quarantine);
-    assert_eq!(view.open_steps.len(), 1, "the step that was open is the next attempt's");
-    assert_eq!(world.worker("w").await.claim(9).await, []);
-    world.must(wake::resolve(&view, "let it try", world.now()).expect("it waits")).await;
-    let view = world.claimed_by_anyone(view.run.id).await;
-    assert_eq!(view.run.lost_in_row, 0);
-}
-
-pub async fn restarts_and_finished_steps_do_not_quarantine(world: World) {
-    let mut view = world.running().await;
-    for _ in 0..QUARANTINE_AFTER + 2 {
-        world.must(world.lose(&view, Cause::Restarted)).await;
-        view = world.claimed_by_anyone(view.run.id).await;
-    }
-    assert_eq!(view.run.lost_in_row, 0);
-    world.must(world.lose(&view, Cause::Silent)).await;
-    view = world.claimed_by_anyone(view.run.id).await;
-    world.must(world.journal(&view, &answers(&view, "still working"))).await;
-    assert_eq!(world.run(view.run.id).await.lost_in_row, 0, "a finished step starts the count anew");
-}
-
-pub async fn a_lost_attempt_is_told_in_the_log(world: World) {
-    let view = world.running().await;
-    world.must(world.lose(&view, Cause::Silent)).await;
-    let story = world.story(view.task.id).await;
-    assert_eq!(story, ["task_accepted", "attempt_started", "attempt_ended"]);
-    let events = world.events(view.task.id).await;
-    assert!(matches!(events[2].body, EventBody::AttemptEnded { attempt: 1, .. }));
-}
-
 pub async fn an_archived_task_is_out_of_sight_and_still_there(world: World) {
     let view = world.running().await;
     world.must(world.finish(&view, "done")).await;
@@ -282,30 +182,36 @@ pub async fn an_archived_task_is_out_of_sight_and_still_there(world: World) {
 }
 
 impl World {
-    async fn running_with_retries(&self, max_attempts: u32) -> RunView {
-        let retry =
-            RetryPolicy { max_attempts, backoff_ms: 1000, jitter: Jitter::None, ..RetryPolicy::default() };
-        let task = self.ask().retried(retry).accept().await;
-        self.claimed_by_anyone(task.run).await
-    }
-
-    /// A run that waits for something of this kind.
-    async fn waiting(&self, kind: BlockerKind) -> RunView {
-        let view = self.running().await;
-        self.must(self.wait_for(&view, kind)).await;
-        self.view(view.run.id).await
-    }
-
-    /// A run that lost its workers again and again.
-    async fn quarantined(&self) -> RunView {
-        let mut view = self.running().await;
-        for lost in 1..QUARANTINE_AFTER {
-            self.must(self.lose(&view, Cause::Silent)).await;
-            view = self.claimed_by_anyone(view.run.id).await;
-            assert_eq!((view.run.lost_in_row, view.run.failures), (lost, 0), "it uses no retry");
-        }
-        self.must(self.lose(&view, Cause::Silent)).await;
-        self.view(view.run.id).await
+    /// The run has ended, so many of its steps as `interrupted`, and the log and the conversation tell of each.
+    async fn check_all_closed(&self, view: &RunView, n_interrupted: usize) {
+        let steps = self.store.steps(view.run.id).await.expect("the store answers");
+        assert!(steps.iter().all(|step| !step.is_open()), "{steps:?}");
+        let interrupted: Vec<u32> = steps
+            .iter()
+            .filter(|step| {
+                matches!(step.state, StepState::Done { outcome: StepOutcome::Interrupted, at, .. } if at == self.now())
+            })
+            .map(|step| step.id.index)
+            .collect();
+        assert_eq!(interrupted.len(), n_interrupted, "{steps:?}");
+        let told: Vec<u32> = self
+            .events(view.task.id)
+            .await
+            .into_iter()
+            .filter_map(|event| match event.body {
+                EventBody::StepFinished(step) if step.outcome == StepOutcome::Interrupted => Some(step.step),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, interrupted);
+        let after = self.view(view.run.id).await;
+        let said = self.said(view.session.id).await;
+        let (calls, results): (Vec<_>, Vec<_>) = (
+            steps.iter().filter(|step| matches!(step.kind, StepKind::Tool { .. })).collect(),
+            said.iter().filter(|words| words.contains(": interrupted")).collect(),
+        );
+        assert_eq!(calls.len(), results.len(), "each call has its result: {said:?}");
+        assert_eq!(after.session.next_entry, said.len() as u64, "the next run speaks behind them");
     }
 
     /// Ends a run that waits: its blocker is void from then on, and whoever answers it hears why not.
@@ -325,10 +231,6 @@ impl World {
         assert!(late.to_string().contains(state), "{late}");
     }
 
-    fn fail(&self, view: &RunView, failure: Failure) -> Bundle {
-        self.leave(view, &Progress::default(), Leave::Failed { failure })
-    }
-
     /// The run moved since `view` was read; cancels it as it is now.
     async fn cancel_and_check(&self, view: RunView) {
         let before = self.view(view.run.id).await;
@@ -339,8 +241,4 @@ impl World {
         assert_eq!((after.open_steps, after.session.head), (vec![], None));
         assert_eq!(self.worker("w").await.claim(9).await, []);
     }
-}
-
-fn later(world: &World, seconds: u64) -> Timestamp {
-    world.now().after(Duration::from_secs(seconds))
 }
