@@ -10,7 +10,10 @@ mod tables;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use ostler_kernel::{Bundle, Refusal, bundle::Verdict};
+use ostler_kernel::{
+    Bundle, Refusal,
+    bundle::{Reason, Verdict},
+};
 use ostler_store::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
 use tokio::sync::watch;
 
@@ -45,7 +48,7 @@ impl Default for ReferenceStore {
 #[async_trait]
 impl Store for ReferenceStore {
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
-        self.at_once(|tables| bundles.into_iter().map(|bundle| take(tables, bundle)).collect())
+        Ok(self.at_once(|tables| bundles.into_iter().map(|bundle| take(tables, bundle)).collect()))
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
@@ -61,29 +64,20 @@ impl Store for ReferenceStore {
     }
 }
 
-fn take(tables: &mut Tables, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
+fn take(tables: &mut Tables, bundle: Bundle) -> Result<Committed, Refusal> {
     let verdict = match bundle.judge(tables) {
         Ok(verdict) => verdict,
         Err(never) => match never {},
     };
-    Ok(match verdict {
+    match verdict {
         Verdict::Refuse(refusal) => Err(refusal),
         Verdict::Duplicate => Ok(Committed { position: tables.position(), duplicate: true }),
-        Verdict::Apply => match constraints::breach(tables, &bundle) {
-            Some(breach) => Err(kept_out(bundle, &breach)?),
+        Verdict::Apply => match constraints::clash(tables, &bundle.writes) {
+            Some(clash) => Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }),
             None => {
                 bundle.writes.into_iter().for_each(|write| tables.apply(write));
                 Ok(Committed { position: tables.position(), duplicate: false })
             }
         },
-    })
-}
-
-/// A bundle that expects nothing and yet can't be written has nothing to be refused by: that is a bug.
-fn kept_out(bundle: Bundle, breach: &str) -> Result<Refusal, StoreError> {
-    let found = format!("a row that is in the way: {breach}");
-    match bundle.expect.into_iter().next() {
-        Some(expect) => Ok(Refusal { command: bundle.command, expect, found }),
-        None => Err(StoreError::Unknown(found)),
     }
 }

@@ -1,8 +1,11 @@
 //! Bundles: what a command wants written, with what must be true for it to count. Declarative, so that every
 //! store judges them with the same function and refuses each one alone.
 
+mod refusal;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::refusal::{Clash, Reason, Refusal};
 use crate::{
     BlobId, Entry, EventBody, Run, RunId, RunTag, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
     resource::{ResourceKey, StoredResource},
@@ -119,14 +122,6 @@ pub enum Write {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
-#[error("{command:?} refused: expected {expect:?}, found {found}")]
-pub struct Refusal {
-    pub command: Command,
-    pub expect: Expect,
-    pub found: String,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     Apply,
@@ -203,10 +198,14 @@ impl Bundle {
         }
         for expect in &self.expect {
             if let Some(found) = contradiction(expect, rows)? {
-                return Ok(Verdict::Refuse(Refusal { command: self.command, expect: expect.clone(), found }));
+                return Ok(self.refused(Reason::Unmet { expect: expect.clone(), found }));
             }
         }
         Ok(Verdict::Apply)
+    }
+
+    fn refused(&self, reason: Reason) -> Verdict {
+        Verdict::Refuse(Refusal { command: self.command, reason })
     }
 }
 

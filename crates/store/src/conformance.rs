@@ -78,6 +78,9 @@ cases! { $
         an_entry_is_written_once
         a_step_is_opened_once_and_done_once
         a_session_has_one_live_run_whatever_a_bundle_says
+        what_is_there_is_not_made_again
+        names_and_keys_are_kept_for_one_whatever_a_bundle_says
+        the_first_row_that_is_in_the_way_is_named
         a_request_never_changes;
     claims:
         the_first_claim_begins_the_run

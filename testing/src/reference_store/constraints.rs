@@ -1,80 +1,95 @@
 //! What may never be true of the rows, whatever a bundle expects. A second fence behind the expectations:
-//! the kernel's bundles should never come this far.
+//! but for two inputs at once, the kernel's bundles should never come this far.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use ostler_kernel::{Bundle, Run, RunId, Step, StepId, Write};
+use ostler_kernel::{Run, Session, Step, Task, Write, bundle::Clash};
 
 use super::tables::Tables;
 
-/// The first rule that the bundle's writes would break, in words.
-pub(super) fn breach(tables: &Tables, bundle: &Bundle) -> Option<String> {
-    written_twice(tables, bundle)
-        .or_else(|| step_out_of_order(tables, bundle))
-        .or_else(|| two_live_runs(tables, bundle))
+/// What is in the way of the first write that can't stand behind those before it.
+pub(super) fn clash(tables: &Tables, writes: &[Write]) -> Option<Clash> {
+    let places = 0..writes.len();
+    let mut kept_out = places.filter(|place| !has_room(tables, &writes[..*place], &writes[*place]));
+    kept_out.next().and_then(|place| Clash::of(&writes[place]))
 }
 
-/// Tasks, runs, entries and inputs are put in their places once.
-fn written_twice(tables: &Tables, bundle: &Bundle) -> Option<String> {
-    let mut places = BTreeSet::new();
-    for write in &bundle.writes {
-        let (place, taken) = match write {
-            Write::NewTask(task) => (format!("{}", task.id), tables.tasks.contains_key(&task.id)),
-            Write::NewRun(run) => (format!("{}", run.id), tables.runs.contains_key(&run.id)),
-            Write::Entry { session, seq, .. } => {
-                (format!("entry {seq} of {session}"), tables.entries.contains_key(&(*session, *seq)))
-            }
-            Write::Input(input) => {
-                let place = (input.task, input.number);
-                (format!("input {} of {}", input.number, input.task), tables.inputs.contains_key(&place))
-            }
-            Write::Session(session) if session.version == 1 => {
-                (format!("{}", session.id), tables.sessions.contains_key(&session.id))
-            }
-            _ => continue,
-        };
-        if taken || !places.insert(place.clone()) {
-            return Some(format!("{place} is there already"));
+fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
+    match write {
+        Write::NewTask(task) => has_no_twin(tables, before, task),
+        Write::NewRun(run) => {
+            let twin = |write: &Write| matches!(write, Write::NewRun(other) if other.id == run.id);
+            !tables.runs.contains_key(&run.id) && !before.iter().any(twin)
         }
+        Write::Run(run) => is_alone_in_its_session(tables, before, run),
+        Write::Session(session) if session.version > 1 => true,
+        Write::Session(session) => is_new(tables, before, session),
+        Write::Step(step) => follows(tables, before, step),
+        Write::Entry { session, seq, .. } => {
+            let same = |write: &Write| matches!(write, Write::Entry { session: other, seq: place, .. } if (other, place) == (session, seq));
+            !tables.entries.contains_key(&(*session, *seq)) && !before.iter().any(same)
+        }
+        Write::Input(input) => {
+            let place = (input.task, input.number);
+            let same =
+                |write: &Write| matches!(write, Write::Input(other) if (other.task, other.number) == place);
+            !tables.inputs.contains_key(&place) && !before.iter().any(same)
+        }
+        Write::Task(_)
+        | Write::RunProgress(_)
+        | Write::Event { .. }
+        | Write::Consume { .. }
+        | Write::Blocker(_)
+        | Write::Archive { .. }
+        | Write::Worker(_)
+        | Write::Renewal { .. }
+        | Write::Resource(_)
+        | Write::DeleteResource(_)
+        | Write::Blob { .. } => true,
     }
-    None
+}
+
+/// No other task has its id, its name or its key.
+fn has_no_twin(tables: &Tables, before: &[Write], task: &Task) -> bool {
+    let key = |task: &Task| task.request.idempotency_key.clone();
+    let twin = |other: &Task| {
+        let namesake = other.name == task.name || (key(task).is_some() && key(other) == key(task));
+        other.id == task.id || (other.namespace == task.namespace && namesake)
+    };
+    let earlier = before.iter().any(|write| matches!(write, Write::NewTask(other) if twin(other)));
+    !earlier && !tables.tasks.values().any(|row| twin(&row.task))
+}
+
+/// No other session has its id or its key.
+fn is_new(tables: &Tables, before: &[Write], session: &Session) -> bool {
+    let place = |session: &Session| (session.namespace.clone(), session.subject.clone(), session.key.clone());
+    let twin =
+        |other: &Session| other.id == session.id || (session.key.is_some() && place(other) == place(session));
+    let earlier = before
+        .iter()
+        .any(|write| matches!(write, Write::Session(other) if other.version <= 1 && twin(other)));
+    !earlier && !tables.sessions.values().any(twin)
 }
 
 /// A step is opened once, and then done once.
-fn step_out_of_order(tables: &Tables, bundle: &Bundle) -> Option<String> {
-    let mut before: BTreeMap<StepId, &Step> = BTreeMap::new();
-    for write in &bundle.writes {
-        let Write::Step(step) = write else { continue };
-        let former = before.insert(step.id, step).or_else(|| tables.steps.get(&step.id));
-        let follows = match former {
-            None => step.is_open(),
-            Some(former) => former.is_open() && !step.is_open(),
-        };
-        if !follows {
-            return Some(format!("step {} was {:?} before", step.id, former.map(|former| &former.state)));
-        }
+fn follows(tables: &Tables, before: &[Write], step: &Step) -> bool {
+    let earlier = before.iter().rev().find_map(|write| match write {
+        Write::Step(former) if former.id == step.id => Some(former),
+        _ => None,
+    });
+    match earlier.or_else(|| tables.steps.get(&step.id)) {
+        None => step.is_open(),
+        Some(former) => former.is_open() && !step.is_open(),
     }
-    None
 }
 
 /// A session has one writer.
-fn two_live_runs(tables: &Tables, bundle: &Bundle) -> Option<String> {
-    let mut after: BTreeMap<RunId, &Run> = BTreeMap::new();
-    for write in &bundle.writes {
-        if let Write::NewRun(run) | Write::Run(run) = write {
-            after.insert(run.id, run);
-        }
-    }
-    let untouched = |run: &&Run| !after.contains_key(&run.id);
-    let live = |run: &&&Run| run.is_live();
-    for run in after.values().filter(live) {
-        let others = tables.runs.values().filter(untouched).chain(after.values().copied());
-        if let Some(other) = others
-            .filter(|other| other.is_live())
-            .find(|other| other.session == run.session && other.id != run.id)
-        {
-            return Some(format!("{} is live in the session of {}", other.id, run.id));
-        }
-    }
-    None
+fn is_alone_in_its_session(tables: &Tables, before: &[Write], run: &Run) -> bool {
+    let latest = |stored: &Run| {
+        let written = before.iter().rev().find_map(|write| match write {
+            Write::Run(later) if later.id == stored.id => Some(later.is_live()),
+            _ => None,
+        });
+        written.unwrap_or(stored.is_live())
+    };
+    let rival = |other: &Run| other.session == run.session && other.id != run.id && latest(other);
+    !run.is_live() || !tables.runs.contains_key(&run.id) || !tables.runs.values().any(rival)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use ostler_kernel::{Bundle, Command, Refusal};
+use ostler_kernel::{Bundle, Command, Refusal, bundle::Reason};
 use ostler_store::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
 use ostler_testing::reference_store::ReferenceStore;
 use tokio::sync::watch;
@@ -36,7 +36,7 @@ impl Noting {
         let outcome = match result {
             Ok(Committed { duplicate: false, .. }) => Outcome::Applied,
             Ok(Committed { duplicate: true, .. }) => Outcome::Duplicate,
-            Err(refusal) if refusal.found.contains("in the way") => Outcome::KeptOut,
+            Err(Refusal { reason: Reason::Clash { .. }, .. }) => Outcome::KeptOut,
             Err(_) => Outcome::Refused,
         };
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert((command, outcome));

@@ -71,9 +71,11 @@ impl Control {
                 Err(StoreError::Unknown(message)) => return self.find_out(id, message).await,
                 Err(error) => return Err(error.into()),
             };
-            match refusal.expect {
-                Expect::TaskKey { key, .. } => return self.same_again(&new, &task.request, key).await,
-                Expect::TaskName { name, .. } => {
+            match refusal.unmet() {
+                Some(Expect::TaskKey { key, .. }) => {
+                    return self.same_again(&new, &task.request, key.clone()).await;
+                }
+                Some(Expect::TaskName { name, .. }) => {
                     return Err(ControlError::Conflict(format!("there is a task {name:?} already")));
                 }
                 // Someone else spoke in the same session; look again.

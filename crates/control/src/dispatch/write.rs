@@ -2,7 +2,7 @@
 
 use ostler_kernel::{
     Expect, Refusal,
-    bundle::WriteKey,
+    bundle::{Reason, WriteKey},
     run::{RunView, end::leave, journal::journal},
 };
 use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError};
@@ -36,13 +36,13 @@ impl Control {
                     self.leases.drop(key.run);
                     return Ok(());
                 }
-                // Someone spoke in the session, or the run behind this one was cancelled: look again.
-                Err(Refusal { expect: Expect::Session { .. }, .. }) => view = self.read_held(key).await?,
-                Err(Refusal { expect: Expect::Run { id, .. }, .. }) if id != key.run => {
-                    view = self.read_held(key).await?;
-                }
-                Err(Refusal { expect: Expect::Inputs { .. }, .. }) => return Err(LinkError::InputArrived),
-                Err(refusal) => return Err(self.refused(key, refusal)),
+                Err(refusal) => match refusal.unmet() {
+                    // Someone spoke in the session, or the run behind this one was cancelled: look again.
+                    Some(Expect::Session { .. }) => view = self.read_held(key).await?,
+                    Some(Expect::Run { id, .. }) if *id != key.run => view = self.read_held(key).await?,
+                    Some(Expect::Inputs { .. }) => return Err(LinkError::InputArrived),
+                    _ => return Err(self.refused(key, refusal)),
+                },
             }
         }
     }
@@ -71,7 +71,11 @@ impl Control {
 
     fn refused(&self, key: WriteKey, refusal: Refusal) -> LinkError {
         self.leases.drop(key.run);
-        LinkError::Fenced { found: refusal.found }
+        match refusal.reason {
+            Reason::Unmet { found, .. } => LinkError::Fenced { found },
+            // The run is the worker's, but what it wrote can't be true.
+            Reason::Clash { .. } => LinkError::Rejected { message: refusal.to_string() },
+        }
     }
 
     /// Nobody knows whether it counted: forget what we believed, and let the worker send it again.

@@ -2,7 +2,8 @@
 //! whatever a bundle expects.
 
 use ostler_kernel::{
-    Bundle, Command, Entry, Expect, Run, RunState, RunTag, Step, Write, bundle::WriteKey,
+    Bundle, Command, Entry, Expect, Run, RunState, RunTag, Step, Task, Write,
+    bundle::{Clash, Reason, WriteKey},
     run::take_over::Cause,
 };
 
@@ -140,21 +141,23 @@ pub async fn an_entry_is_written_once(world: World) {
     let view = world.running().await;
     let entry = Entry::user(view.run.id, "something else");
     let over = unfenced(&view.run).write(Write::Entry { session: view.session.id, seq: 0, entry });
-    world.kept_out(over).await;
+    world.kept_out(over, Clash::Entry { session: view.session.id, seq: 0 }).await;
     assert_eq!(world.said(view.session.id).await, ["hello"]);
 }
 
 pub async fn a_step_is_opened_once_and_done_once(world: World) {
     let view = world.running().await;
     let open = view.open_steps[0].clone();
-    world.kept_out(unfenced(&view.run).write(Write::Step(open.clone()))).await;
+    let id = open.id;
+    let opened = Clash::StepOpened { id };
+    world.kept_out(unfenced(&view.run).write(Write::Step(open.clone())), opened.clone()).await;
     let progress = answers(&view, "hi");
     let done = progress.done[0].step.clone();
     world.must(world.journal(&view, &progress)).await;
     let reopened = Step { attempt: 9, ..open };
-    world.kept_out(unfenced(&view.run).write(Write::Step(reopened))).await;
+    world.kept_out(unfenced(&view.run).write(Write::Step(reopened)), opened).await;
     let done_again = Step { attempt: 9, ..done.clone() };
-    world.kept_out(unfenced(&view.run).write(Write::Step(done_again))).await;
+    world.kept_out(unfenced(&view.run).write(Write::Step(done_again)), Clash::StepNotOpen { id }).await;
     assert_eq!(world.store.steps(view.run.id).await, Ok(vec![done]));
 }
 
@@ -164,8 +167,50 @@ pub async fn a_session_has_one_live_run_whatever_a_bundle_says(world: World) {
     let run = world.run(second.run).await;
     let lease = first.run.lease().expect("it is running").clone();
     let live = Run { state: RunState::Running { lease }, attempt: 1, epoch: run.epoch + 1, ..run.clone() };
-    world.kept_out(unfenced(&run).write(Write::Run(live))).await;
+    let clash = Clash::LiveRun { session: run.session, run: run.id };
+    world.kept_out(unfenced(&run).write(Write::Run(live)), clash).await;
     assert_eq!(world.run(second.run).await, run);
+}
+
+pub async fn what_is_there_is_not_made_again(world: World) {
+    let (first, bundle) = world.ask().named("one").under_key("once").in_new_session("chat").bundle();
+    world.must(bundle.clone()).await;
+    let row = |wanted: fn(&Write) -> bool| bundle.writes.iter().find(|write| wanted(write)).cloned();
+    let new_task = row(|write| matches!(write, Write::NewTask(_))).expect("it makes a task");
+    let new_run = row(|write| matches!(write, Write::NewRun(_))).expect("it makes a run");
+    let new_session = row(|write| matches!(write, Write::Session(_))).expect("it makes a session");
+    world.kept_out(alone(new_task), Clash::Task { id: first.id }).await;
+    world.kept_out(alone(new_run), Clash::Run { id: first.run }).await;
+    world.kept_out(alone(new_session), Clash::Session { id: first.session }).await;
+}
+
+pub async fn names_and_keys_are_kept_for_one_whatever_a_bundle_says(world: World) {
+    world.ask().named("one").under_key("once").in_new_session("chat").accept().await;
+    let careless = |(task, mut bundle): (Task, Bundle)| {
+        bundle.expect.clear();
+        (task, bundle)
+    };
+    let (task, same_name) = careless(world.ask().named("one").bundle());
+    world.kept_out(same_name, Clash::Task { id: task.id }).await;
+    let (task, same_key) = careless(world.ask().under_key("once").bundle());
+    world.kept_out(same_key, Clash::Task { id: task.id }).await;
+    let (task, same_session) = careless(world.ask().in_new_session("chat").bundle());
+    world.kept_out(same_session, Clash::Session { id: task.session }).await;
+}
+
+pub async fn the_first_row_that_is_in_the_way_is_named(world: World) {
+    let view = world.running().await;
+    let entry = |seq| {
+        let entry = Entry::user(view.run.id, "something else");
+        Write::Entry { session: view.session.id, seq, entry }
+    };
+    let step = Write::Step(view.open_steps[0].clone());
+    let clash = Clash::Entry { session: view.session.id, seq: 7 };
+    let twice = unfenced(&view.run).write(entry(7)).write(entry(7)).write(step.clone());
+    world.kept_out(twice, clash).await;
+    let clash = Clash::StepOpened { id: view.open_steps[0].id };
+    world.kept_out(unfenced(&view.run).write(entry(7)).write(step).write(entry(0)), clash).await;
+    assert_eq!(world.said(view.session.id).await, ["hello"], "nothing of it is left");
 }
 
 pub async fn a_request_never_changes(world: World) {
@@ -185,17 +230,23 @@ impl World {
     }
 
     /// Commits, between two neighbours that count, a bundle that a constraint keeps out.
-    async fn kept_out(&self, bundle: Bundle) {
+    async fn kept_out(&self, bundle: Bundle, clash: Clash) {
         let neighbours = [self.ask().bundle(), self.ask().bundle()];
         let [(one, before), (two, after)] = neighbours;
         let results = self.commit_all(vec![before, bundle, after]).await;
-        assert!(results[1].is_err(), "{:?} was written", results[1]);
+        let refusal = results[1].clone().expect_err("the bundle is kept out");
+        assert_eq!(refusal.reason, Reason::Clash { clash }, "it says what was in the way");
         assert!(results[0].is_ok() && results[2].is_ok(), "its neighbours count: {results:?}");
         for task in [one, two] {
             let view = self.view(task.run).await;
             self.must(self.cancel(&view)).await;
         }
     }
+}
+
+/// A bundle of one row that expects nothing.
+fn alone(write: Write) -> Bundle {
+    Bundle::new(Command::Apply).write(write)
 }
 
 /// A bundle that expects of the run only what is true.

@@ -1,7 +1,8 @@
 //! Journals: steps, entries and inputs of a run, written only by who holds it.
 
 use ostler_kernel::{
-    StepOutcome,
+    Command, Refusal, StepOutcome,
+    bundle::{Clash, Reason},
     run::{blocker::BlockerKind, end::Leave, journal::Progress, take_over::Cause},
     step::StepState,
 };
@@ -108,7 +109,10 @@ pub async fn two_inputs_at_once_do_not_share_a_number(world: World) {
     let view = world.running().await;
     let (first, second) = (world.input(&view, "mine"), world.input(&view, "no, mine"));
     let results = world.commit_all(vec![first, second]).await;
-    assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
+    assert!(results[0].is_ok(), "{results:?}");
+    let clash = Clash::Input { task: view.task.id, number: 1 };
+    let refusal = Refusal { command: Command::AcceptInput, reason: Reason::Clash { clash } };
+    assert_eq!(results[1], Err(refusal));
     world.must(world.input(&world.view(view.run.id).await, "then I am second")).await;
     let inputs = world.store.inputs(view.task.id, 0).await.expect("the store answers");
     let seen: Vec<_> = inputs.iter().map(|input| (input.number, input.text.as_str())).collect();

@@ -1,7 +1,8 @@
-//! Writes a bundle's rows. Everything here runs inside the savepoint of that bundle.
+//! Writes a bundle's rows, inside the transaction of its batch.
 
 use ostler_kernel::{
     Event, EventBody, Run, Session, Step, Task, TaskId, Timestamp, Worker, Write,
+    bundle::Clash,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
 };
@@ -20,46 +21,82 @@ pub struct Effects {
     pub logged: Vec<Logged>,
 }
 
+/// Why a bundle's rows could not be written, and what was in the way if a constraint kept one out.
+pub struct ApplyError {
+    pub error: rusqlite::Error,
+    pub clash: Option<Clash>,
+}
+
 /// Writes the rows and notes their effects.
-pub fn apply(connection: &Connection, writes: &[Write], effects: &mut Effects) -> rusqlite::Result<()> {
+pub fn apply(connection: &Connection, writes: &[Write], effects: &mut Effects) -> Result<(), ApplyError> {
     for write in writes {
-        match write {
-            Write::NewTask(task) => insert_task(connection, task)?,
-            Write::Task(task) => update_task(connection, task)?,
-            Write::NewRun(run) => insert_run(connection, run, &mut effects.hint)?,
-            Write::Run(run) => update_run(connection, run, &mut effects.hint)?,
-            Write::RunProgress(run) => progress_run(connection, run)?,
-            Write::Session(session) => put_session(connection, session)?,
-            Write::Step(step) => put_step(connection, step)?,
-            Write::Entry { session, seq, entry } => {
-                let sql = "INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)";
-                execute(connection, sql, params![Key(session), seq, to_json(entry)?])?;
-            }
-            Write::Event { task, at, body } => append_event(connection, task, *at, body, effects)?,
-            Write::Input(input) => insert_input(connection, input)?,
-            Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
-            Write::Blocker(blocker) => {
-                let sql = "INSERT OR REPLACE INTO blockers (id, task, body) VALUES (?1, ?2, ?3)";
-                execute(connection, sql, params![Key(&blocker.id), Key(&blocker.task), to_json(blocker)?])?;
-            }
-            Write::Archive { task, at } => {
-                let sql = "UPDATE tasks SET archived_at = ?2 WHERE id = ?1";
-                execute(connection, sql, params![Key(task), at.as_millis()])?;
-            }
-            Write::Worker(worker) => put_worker(connection, worker)?,
-            Write::Renewal { worker, counter } => {
-                let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
-                execute(connection, sql, params![worker, counter])?;
-            }
-            Write::Resource(resource) => put_resource(connection, resource)?,
-            Write::DeleteResource(key) => delete_resource(connection, key)?,
-            Write::Blob { id, bytes } => {
-                let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
-                execute(connection, sql, params![Key(id), bytes])?;
-            }
+        put(connection, write, effects).map_err(|error| ApplyError::at(write, error))?;
+    }
+    Ok(())
+}
+
+fn put(connection: &Connection, write: &Write, effects: &mut Effects) -> rusqlite::Result<()> {
+    match write {
+        Write::NewTask(task) => insert_task(connection, task)?,
+        Write::Task(task) => update_task(connection, task)?,
+        Write::NewRun(run) => insert_run(connection, run, &mut effects.hint)?,
+        Write::Run(run) => update_run(connection, run, &mut effects.hint)?,
+        Write::RunProgress(run) => progress_run(connection, run)?,
+        Write::Session(session) => put_session(connection, session)?,
+        Write::Step(step) => put_step(connection, step)?,
+        Write::Entry { session, seq, entry } => {
+            let sql = "INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, params![Key(session), seq, to_json(entry)?])?;
+        }
+        Write::Event { task, at, body } => append_event(connection, task, *at, body, effects)?,
+        Write::Input(input) => insert_input(connection, input)?,
+        Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
+        Write::Blocker(blocker) => {
+            let sql = "INSERT OR REPLACE INTO blockers (id, task, body) VALUES (?1, ?2, ?3)";
+            execute(connection, sql, params![Key(&blocker.id), Key(&blocker.task), to_json(blocker)?])?;
+        }
+        Write::Archive { task, at } => {
+            let sql = "UPDATE tasks SET archived_at = ?2 WHERE id = ?1";
+            execute(connection, sql, params![Key(task), at.as_millis()])?;
+        }
+        Write::Worker(worker) => put_worker(connection, worker)?,
+        Write::Renewal { worker, counter } => {
+            let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
+            execute(connection, sql, params![worker, counter])?;
+        }
+        Write::Resource(resource) => put_resource(connection, resource)?,
+        Write::DeleteResource(key) => delete_resource(connection, key)?,
+        Write::Blob { id, bytes } => {
+            let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
+            execute(connection, sql, params![Key(id), bytes])?;
         }
     }
     Ok(())
+}
+
+impl ApplyError {
+    fn at(write: &Write, error: rusqlite::Error) -> Self {
+        let kept_out = match &error {
+            rusqlite::Error::SqliteFailure(failure, _) => {
+                failure.code == rusqlite::ErrorCode::ConstraintViolation
+            }
+            rusqlite::Error::StatementChangedRows(_) => true,
+            _ => false,
+        };
+        Self { clash: Clash::of(write).filter(|_| kept_out), error }
+    }
+}
+
+impl From<rusqlite::Error> for ApplyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self { error, clash: None }
+    }
+}
+
+impl From<ApplyError> for rusqlite::Error {
+    fn from(failed: ApplyError) -> Self {
+        failed.error
+    }
 }
 
 fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {

@@ -6,12 +6,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ostler_kernel::{Bundle, Refusal, bundle::Verdict};
-use rusqlite::{Connection, ErrorCode};
+use ostler_kernel::{
+    Bundle, Refusal,
+    bundle::{Reason, Verdict},
+};
+use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    apply::{Effects, apply},
+    apply::{ApplyError, Effects, apply},
     claim::claim_runs,
     guard,
     judge::Judge,
@@ -143,12 +146,12 @@ impl<'a> Attempt<'a> {
         };
         match applied {
             Ok(()) => Ok(Ok(Committed { position: self.effects.hint.position, duplicate: false })),
-            Err(error) if self.care == Care::Trusting && is_constraint(&error) => Err(Failed::NeedsCare),
-            Err(error) => Ok(refused_by_constraint(self.connection, bundle, error)?),
+            Err(failed) if self.care == Care::Trusting && failed.clash.is_some() => Err(Failed::NeedsCare),
+            Err(failed) => Ok(refused_by_constraint(self.connection, bundle, failed)?),
         }
     }
 
-    fn apply_in_savepoint(&mut self, bundle: &Bundle) -> rusqlite::Result<()> {
+    fn apply_in_savepoint(&mut self, bundle: &Bundle) -> Result<(), ApplyError> {
         self.connection.execute_batch("SAVEPOINT bundle")?;
         let (hint, n_logged) = (self.effects.hint, self.effects.logged.len());
         let applied = apply(self.connection, &bundle.writes, &mut self.effects);
@@ -170,22 +173,13 @@ impl<'a> Attempt<'a> {
 fn refused_by_constraint(
     connection: &Connection,
     bundle: &Bundle,
-    error: rusqlite::Error,
+    failed: ApplyError,
 ) -> rusqlite::Result<Result<Committed, Refusal>> {
-    match bundle.expect.first() {
-        Some(expect) if is_constraint(&error) && !connection.is_autocommit() => {
-            let (command, expect) = (bundle.command, expect.clone());
-            Ok(Err(Refusal { command, expect, found: format!("a row that is in the way: {error}") }))
+    match failed.clash {
+        Some(clash) if !connection.is_autocommit() => {
+            Ok(Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }))
         }
-        _ => Err(error),
-    }
-}
-
-fn is_constraint(error: &rusqlite::Error) -> bool {
-    match error {
-        rusqlite::Error::SqliteFailure(failure, _) => failure.code == ErrorCode::ConstraintViolation,
-        rusqlite::Error::StatementChangedRows(_) => true,
-        _ => false,
+        _ => Err(failed.error),
     }
 }
 
