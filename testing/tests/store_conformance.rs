@@ -65,7 +65,7 @@ async fn sqlite_equals_the_reference_on_random_histories() {
 #[tokio::test]
 async fn histories_come_to_every_command_and_every_outcome() {
     let mut seen = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in 0..200 {
         let store = Noting::default();
         let compared = compare(&store, &ReferenceStore::new(), seed, N_OPS).await;
         assert_eq!(compared, Ok(()), "a store agrees with itself");
@@ -101,6 +101,7 @@ async fn histories_come_to_every_command_and_every_outcome() {
     for command in [Command::Journal, Command::Finish, Command::Yield] {
         came_to(command, Outcome::Duplicate);
         came_to(command, Outcome::KeptOut);
+        came_to(command, Outcome::TookWrongly);
     }
 }
 

@@ -136,7 +136,7 @@ pub trait Rows {
 
     fn run(&mut self, id: RunId) -> Result<Option<RunAt>, Self::Error>;
     fn session_version(&mut self, id: SessionId) -> Result<u64, Self::Error>;
-    fn last_input(&mut self, task: TaskId) -> Result<u64, Self::Error>;
+    fn inputs(&mut self, task: TaskId) -> Result<InputsAt, Self::Error>;
     fn task_name_taken(&mut self, namespace: &str, name: &str) -> Result<bool, Self::Error>;
     fn task_key_taken(&mut self, namespace: &str, key: &str) -> Result<bool, Self::Error>;
     fn session_key_taken(&mut self, namespace: &str, subject: &str, key: &str) -> Result<bool, Self::Error>;
@@ -152,6 +152,13 @@ pub struct RunAt {
     pub epoch: u64,
     pub journal: u64,
     pub last_write: Option<(u64, u64)>,
+}
+
+/// The numbers of a task's last input, and of the last one that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InputsAt {
+    pub last: u64,
+    pub taken: u64,
 }
 
 impl Bundle {
@@ -196,12 +203,36 @@ impl Bundle {
         {
             return Ok(Verdict::Duplicate);
         }
+        // Whoever holds the run, and whatever came meanwhile: nobody can have seen it.
+        if let Some(reason) = self.takes_wrongly(rows, |upto, inputs| upto > inputs.last)? {
+            return Ok(self.refused(reason));
+        }
         for expect in &self.expect {
             if let Some(found) = contradiction(expect, rows)? {
                 return Ok(self.refused(Reason::Unmet { expect: expect.clone(), found }));
             }
         }
-        Ok(Verdict::Apply)
+        match self.takes_wrongly(rows, |upto, inputs| upto < inputs.taken)? {
+            Some(reason) => Ok(self.refused(reason)),
+            None => Ok(Verdict::Apply),
+        }
+    }
+
+    /// The first consumption of inputs that is wrong.
+    fn takes_wrongly<R: Rows>(
+        &self,
+        rows: &mut R,
+        wrong: impl Fn(u64, InputsAt) -> bool,
+    ) -> Result<Option<Reason>, R::Error> {
+        for write in &self.writes {
+            let Write::Consume { task, upto, .. } = write else { continue };
+            let inputs = rows.inputs(*task)?;
+            if wrong(*upto, inputs) {
+                let InputsAt { last, taken } = inputs;
+                return Ok(Some(Reason::Inputs { task: *task, upto: *upto, taken, last }));
+            }
+        }
+        Ok(None)
     }
 
     fn refused(&self, reason: Reason) -> Verdict {
@@ -224,7 +255,7 @@ fn contradiction<R: Rows>(expect: &Expect, rows: &mut R) -> Result<Option<String
             }
         },
         Expect::Session { id, version } => differs(rows.session_version(*id)?, *version, "version"),
-        Expect::Inputs { task, last } => differs(rows.last_input(*task)?, *last, "input"),
+        Expect::Inputs { task, last } => differs(rows.inputs(*task)?.last, *last, "input"),
         Expect::TaskName { namespace, name } => taken(rows.task_name_taken(namespace, name)?),
         Expect::TaskKey { namespace, key } => taken(rows.task_key_taken(namespace, key)?),
         Expect::SessionKey { namespace, subject, key } => {

@@ -115,6 +115,8 @@ cases! { $
         two_inputs_at_once_do_not_share_a_number
         inputs_are_consumed_with_the_step_that_used_them
         a_refused_step_consumes_nothing
+        nobody_takes_an_input_that_was_not_sent
+        nobody_gives_back_an_input_that_was_taken
         nobody_finishes_past_an_input_that_came_meanwhile
         nobody_goes_to_wait_or_sleep_past_an_input;
     sessions:

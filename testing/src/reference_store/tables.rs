@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, convert::Infallible};
 use ostler_kernel::{
     BlobId, BlockerId, Entry, Event, EventBody, Run, RunId, Session, SessionId, Step, StepId, Task, TaskId,
     Timestamp, Worker, Write,
-    bundle::{Rows, RunAt},
+    bundle::{InputsAt, Rows, RunAt},
     resource::{ResourceKey, StoredResource},
     run::blocker::Blocker,
     task::input::Input,
@@ -172,8 +172,9 @@ impl Rows for Tables {
         Ok(self.sessions.get(&id).map_or(0, |session| session.version))
     }
 
-    fn last_input(&mut self, task: TaskId) -> Result<u64, Infallible> {
-        Ok(self.tasks.get(&task).map_or(0, |row| row.last_input))
+    fn inputs(&mut self, task: TaskId) -> Result<InputsAt, Infallible> {
+        let row = self.tasks.get(&task);
+        Ok(row.map(|row| InputsAt { last: row.last_input, taken: row.consumed_input }).unwrap_or_default())
     }
 
     fn task_name_taken(&mut self, namespace: &str, name: &str) -> Result<bool, Infallible> {

@@ -25,6 +25,8 @@ pub enum Outcome {
     Refused,
     /// By a row that was in the way.
     KeptOut,
+    /// It took inputs that were not there, or were taken before.
+    TookWrongly,
 }
 
 impl Noting {
@@ -37,7 +39,8 @@ impl Noting {
             Ok(Committed { duplicate: false, .. }) => Outcome::Applied,
             Ok(Committed { duplicate: true, .. }) => Outcome::Duplicate,
             Err(Refusal { reason: Reason::Clash { .. }, .. }) => Outcome::KeptOut,
-            Err(_) => Outcome::Refused,
+            Err(Refusal { reason: Reason::Inputs { .. }, .. }) => Outcome::TookWrongly,
+            Err(Refusal { reason: Reason::Unmet { .. }, .. }) => Outcome::Refused,
         };
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert((command, outcome));
     }

@@ -74,7 +74,9 @@ impl Control {
         match refusal.reason {
             Reason::Unmet { found, .. } => LinkError::Fenced { found },
             // The run is the worker's, but what it wrote can't be true.
-            Reason::Clash { .. } => LinkError::Rejected { message: refusal.to_string() },
+            Reason::Clash { .. } | Reason::Inputs { .. } => {
+                LinkError::Rejected { message: refusal.to_string() }
+            }
         }
     }
 

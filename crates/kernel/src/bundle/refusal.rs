@@ -21,6 +21,9 @@ pub enum Reason {
     /// What it expected holds, and yet one of its rows can't stand beside those that are there.
     #[error("{clash}")]
     Clash { clash: Clash },
+    /// It takes inputs that nobody sent, or makes some untaken that were taken.
+    #[error("takes the inputs of {task} up to {upto}, where {taken} of {last} are taken")]
+    Inputs { task: TaskId, upto: u64, taken: u64, last: u64 },
 }
 
 /// What is in the way of a row.
@@ -50,7 +53,7 @@ impl Refusal {
     pub fn unmet(&self) -> Option<&Expect> {
         match &self.reason {
             Reason::Unmet { expect, .. } => Some(expect),
-            Reason::Clash { .. } => None,
+            Reason::Clash { .. } | Reason::Inputs { .. } => None,
         }
     }
 }

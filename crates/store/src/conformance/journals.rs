@@ -145,6 +145,40 @@ pub async fn a_refused_step_consumes_nothing(world: World) {
     assert_eq!(world.task(stale.task.id).await.consumed_input, 0);
 }
 
+pub async fn nobody_takes_an_input_that_was_not_sent(world: World) {
+    let view = world.running().await;
+    world.must(world.input(&view, "one")).await;
+    let (task, last) = (view.task.id, 1);
+    let beyond = Progress { consumed: Some(2), ..answers(&view, "taken") };
+    let reason = Reason::Inputs { task, upto: 2, taken: 0, last };
+    assert_eq!(world.refused(world.journal(&view, &beyond)).await.reason, reason);
+    let ok = Leave::Ok { output: "taken".to_owned() };
+    for leave in [ok, Leave::GiveBack, Leave::Sleep { until: world.now() }] {
+        let refusal = world.refused(world.leave(&view, &beyond, leave)).await;
+        assert_eq!(refusal.reason, reason, "not that an input came meanwhile");
+    }
+    let row = world.task(task).await;
+    assert_eq!((row.last_input, row.consumed_input), (1, 0));
+    world.must(world.journal(&view, &Progress { consumed: Some(1), ..answers(&view, "taken") })).await;
+}
+
+pub async fn nobody_gives_back_an_input_that_was_taken(world: World) {
+    let view = world.running().await;
+    for text in ["one", "two"] {
+        world.must(world.input(&world.view(view.run.id).await, text)).await;
+    }
+    let taking = |upto| Progress { consumed: Some(upto), ..Progress::default() };
+    world.must(world.journal(&view, &taking(2))).await;
+    let view = world.view(view.run.id).await;
+    let refusal = world.refused(world.journal(&view, &taking(1))).await;
+    assert_eq!(refusal.reason, Reason::Inputs { task: view.task.id, upto: 1, taken: 2, last: 2 });
+    world.must(world.journal(&view, &taking(2))).await;
+    let stale = world.view(view.run.id).await;
+    world.must(world.lose(&stale, Cause::Silent)).await;
+    let refusal = world.refused(world.journal(&stale, &taking(1))).await;
+    assert!(refusal.unmet().is_some(), "who does not hold the run hears that first: {refusal}");
+}
+
 pub async fn nobody_finishes_past_an_input_that_came_meanwhile(world: World) {
     let view = world.running().await;
     world.must(world.input(&view, "wait, also this")).await;

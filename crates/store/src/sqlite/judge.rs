@@ -2,7 +2,7 @@
 
 use ostler_kernel::{
     RunId, RunTag, SessionId, TaskId,
-    bundle::{Rows, RunAt},
+    bundle::{InputsAt, Rows, RunAt},
     resource::ResourceKey,
 };
 use rusqlite::{Connection, OptionalExtension, Params};
@@ -46,8 +46,12 @@ impl Rows for Judge<'_> {
         self.number("SELECT version FROM sessions WHERE id = ?1", [Key(&id)])
     }
 
-    fn last_input(&mut self, task: TaskId) -> rusqlite::Result<u64> {
-        self.number("SELECT last_input FROM tasks WHERE id = ?1", [Key(&task)])
+    fn inputs(&mut self, task: TaskId) -> rusqlite::Result<InputsAt> {
+        let sql = "SELECT last_input, consumed_input FROM tasks WHERE id = ?1";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let found =
+            statement.query_row([Key(&task)], |row| Ok(InputsAt { last: row.get(0)?, taken: row.get(1)? }));
+        Ok(found.optional()?.unwrap_or_default())
     }
 
     fn task_name_taken(&mut self, namespace: &str, name: &str) -> rusqlite::Result<bool> {

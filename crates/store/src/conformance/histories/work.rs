@@ -61,15 +61,25 @@ impl History<'_> {
             done.extend(self.step_not_open(view).await?);
         }
         let (n_entries, n_open) = (self.dice.below(3), self.dice.below(3));
-        let untaken = view.last_input.saturating_sub(view.consumed_input);
-        let consumed = view.consumed_input + 1 + self.dice.below(untaken);
         Ok(Progress {
             done,
             entries: (0..n_entries).map(|_| self.entry(view)).collect(),
             open: (0..n_open).map(|_| self.step_kind()).collect(),
-            consumed: (untaken > 0 && self.dice.one_in(2)).then_some(consumed),
+            consumed: self.consumed(view),
             worked_ms: self.dice.below(500),
         })
+    }
+
+    /// How many inputs it took; now and then more than there are, or fewer than were taken.
+    fn consumed(&mut self, view: &RunView) -> Option<u64> {
+        let (last, taken) = (view.last_input, view.consumed_input);
+        let untaken = last.saturating_sub(taken);
+        match self.dice.below(20) {
+            0 => Some(last + 1 + self.dice.below(2)),
+            1 if taken > 0 => Some(self.dice.below(taken)),
+            _ if untaken > 0 && self.dice.one_in(2) => Some(taken + 1 + self.dice.below(untaken)),
+            _ => None,
+        }
     }
 
     /// A step that can't be done any more, because it is.
