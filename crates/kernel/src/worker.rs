@@ -11,7 +11,8 @@ pub struct Worker {
     pub incarnation: u64,
     /// Raised at every renewal. Dead is who lets it stand still for the length of a lease.
     pub counter: u64,
-    /// The last claim it made: an older one, delivered late, is refused.
+    /// The last claim that gave it something: an older one, delivered late, gets nothing. A claim that got
+    /// nothing is not written down, so that it costs no sync.
     pub claims: u64,
     pub registered_at: Timestamp,
     /// Drawn by whoever registered, so that the same registration sent again is known.

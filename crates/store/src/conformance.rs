@@ -98,6 +98,8 @@ cases! { $
         the_same_claim_gets_the_same_runs
         the_same_claim_gets_only_what_it_still_holds
         an_overtaken_claim_gets_nothing
+        a_claim_overtaken_by_one_that_got_nothing_gets_nothing
+        a_claim_that_got_nothing_may_be_made_again
         a_former_incarnation_gets_nothing
         a_restarted_worker_does_not_get_its_old_claim_back
         a_worker_nobody_knows_gets_nothing

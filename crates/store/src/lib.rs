@@ -26,8 +26,12 @@ pub trait Store: Send + Sync + 'static {
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError>;
 
     /// Gives up to `slots` ready runs to the lease: fairly between namespaces, by rank inside one, within
-    /// the limits of their lanes. The same claim asked again gets the same runs, as far as they still hold.
+    /// the limits of their lanes. The same claim asked again gets the same runs, as far as they still hold;
+    /// one that got nothing, or of which nothing is left, may be given something then.
     /// A claim of a former incarnation, or one that a later claim overtook, gets nothing.
+    ///
+    /// Of claims that got nothing a store need not know after it was opened anew. So a late copy of one may
+    /// take runs that its worker never hears of: its next renewal, which names what it holds, frees them.
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError>;
 
     /// Answers from one moment that is no older than any commit answered before the call.

@@ -15,7 +15,6 @@ mod tail;
 mod writer;
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -26,6 +25,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
+    claim::Turns,
     lock::FileLock,
     tail::Tail,
     writer::{Broken, Job, Memory, write_batch},
@@ -73,7 +73,7 @@ impl SqliteStore {
         let hint = Hint { position: last_position(&connection)?, ..Hint::default() };
         let (watchers, hints) = watch::channel(hint);
         let tail = Arc::default();
-        let memory = Memory { served: BTreeMap::new(), hint, tail: Arc::clone(&tail), watchers };
+        let memory = Memory { turns: Turns::default(), hint, tail: Arc::clone(&tail), watchers };
         let writer = if options.inline {
             Writer::Inline(Mutex::new((Some(connection), memory)))
         } else {

@@ -18,6 +18,9 @@ impl Tables {
         if worker.incarnation != lease.incarnation || lease.claim < worker.claims {
             return Vec::new();
         }
+        if self.was_overtaken(lease) {
+            return Vec::new();
+        }
         let held: Vec<RunId> =
             self.runs.values().filter(|run| run.lease() == Some(lease)).map(|run| run.id).collect();
         if !held.is_empty() {
@@ -30,7 +33,15 @@ impl Tables {
         chosen.into_iter().filter_map(|run| self.give(run, claim)).collect()
     }
 
-    /// A claim that got nothing is not remembered: it can be made again under its number.
+    /// Whether a later claim of its worker was made before this one.
+    fn was_overtaken(&mut self, lease: &Lease) -> bool {
+        let this = (lease.incarnation, lease.claim);
+        let last = self.asked.entry(lease.worker.clone()).or_insert(this);
+        *last = this.max(*last);
+        this < *last
+    }
+
+    /// A claim that got nothing is not written down: it can be made again under its number.
     fn remember(&mut self, lease: &Lease) {
         if let Some(worker) = self.workers.get_mut(&lease.worker) {
             worker.claims = lease.claim;

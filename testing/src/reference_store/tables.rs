@@ -32,6 +32,8 @@ pub(super) struct Tables {
     pub lanes: BTreeMap<(String, String), Option<u32>>,
     /// How often each namespace was served lately.
     pub served: BTreeMap<String, u64>,
+    /// The last claim of each worker, as incarnation and number, whether it got something or not.
+    pub asked: BTreeMap<String, (u64, u64)>,
     /// How often a run became ready, and how often one got a time at which it wakes or expires.
     times_ready: u64,
     times_due: u64,

@@ -195,6 +195,27 @@ pub async fn an_overtaken_claim_gets_nothing(world: World) {
     assert_eq!(claimed.len() + worker.claim_number(6, 1).await.len(), 2);
 }
 
+pub async fn a_claim_overtaken_by_one_that_got_nothing_gets_nothing(world: World) {
+    let worker = world.worker("w").await;
+    assert_eq!((worker.claim_number(1, 1).await, worker.claim_number(2, 1).await), (vec![], vec![]));
+    assert_eq!(worker.row().await.claims, 0, "what gave nothing is not written down");
+    let task = world.ask().accept().await;
+    assert_eq!(worker.claim_number(1, 1).await, [], "its worker would never hear of it");
+    assert_eq!(worker.claim_number(2, 1).await[0].run.id, task.run);
+    assert_eq!(worker.row().await.claims, 2);
+}
+
+pub async fn a_claim_that_got_nothing_may_be_made_again(world: World) {
+    let worker = world.worker("w").await;
+    assert_eq!(worker.claim(1).await, []);
+    let task = world.ask().accept().await;
+    assert_eq!(worker.claim_again(1).await[0].run.id, task.run, "it waits until there is something");
+    world.must(world.finish(&world.view(task.run).await, "done")).await;
+    let restarted = world.worker("w").await;
+    let next = world.ask().accept().await;
+    assert_eq!(restarted.claim_number(1, 1).await[0].run.id, next.run, "a new incarnation counts from 1");
+}
+
 pub async fn a_former_incarnation_gets_nothing(world: World) {
     let former = world.worker("w").await;
     let present = world.worker("w").await;

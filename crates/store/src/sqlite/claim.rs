@@ -11,13 +11,22 @@ use super::{
 };
 use crate::{Claim, Claimed};
 
+/// What is remembered of claims between batches, and may be lost.
+#[derive(Clone, Default)]
+pub struct Turns {
+    /// How often each namespace was served lately.
+    served: BTreeMap<String, u64>,
+    /// The last claim of each worker, as incarnation and number, whether it got something or not.
+    asked: BTreeMap<String, (u64, u64)>,
+}
+
 pub fn claim_runs(
     connection: &Connection,
     request: &Claim,
-    served: &mut BTreeMap<String, u64>,
+    turns: &mut Turns,
     effects: &mut Effects,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    if !is_current(connection, &request.lease)? {
+    if !is_current(connection, &request.lease)? || turns.overtook(&request.lease) {
         return Ok(Vec::new());
     }
     let earlier = held(connection, &request.lease)?;
@@ -25,11 +34,21 @@ pub fn claim_runs(
         return Ok(earlier);
     }
     let candidates = candidates(connection, request.slots)?;
-    let chosen = queue::choose(candidates, request.slots, served);
+    let chosen = queue::choose(candidates, request.slots, &mut turns.served);
     if !chosen.is_empty() {
         remember(connection, &request.lease)?;
     }
     chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
+}
+
+impl Turns {
+    /// Whether a later claim of its worker was made before this one.
+    fn overtook(&mut self, lease: &Lease) -> bool {
+        let this = (lease.incarnation, lease.claim);
+        let last = self.asked.entry(lease.worker.clone()).or_insert(this);
+        *last = this.max(*last);
+        this < *last
+    }
 }
 
 /// The worker's present incarnation, and no later claim of it was given anything.

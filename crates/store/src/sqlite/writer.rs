@@ -1,10 +1,7 @@
 //! The one writer: a plain function over a connection and a batch, so that production can run it in a thread
 //! of its own and the simulation can call it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use ostler_kernel::{
     Bundle, Refusal,
@@ -15,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     apply::{ApplyError, Effects, apply},
-    claim::claim_runs,
+    claim::{Turns, claim_runs},
     guard,
     judge::Judge,
     tail::Tail,
@@ -30,7 +27,7 @@ pub enum Job {
 
 /// What the writer remembers between batches.
 pub struct Memory {
-    pub served: BTreeMap<String, u64>,
+    pub turns: Turns,
     pub hint: Hint,
     pub tail: Arc<Mutex<Tail>>,
     pub watchers: watch::Sender<Hint>,
@@ -52,8 +49,8 @@ pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>
         written => written,
     };
     match written {
-        Ok(Written { outcomes, served, effects: Effects { hint, logged } }) => {
-            memory.served = served;
+        Ok(Written { outcomes, turns, effects: Effects { hint, logged } }) => {
+            memory.turns = turns;
             memory.hint = hint;
             guard(&memory.tail).extend(logged);
             batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(outcome));
@@ -96,27 +93,27 @@ enum Failed {
 struct Attempt<'a> {
     connection: &'a Connection,
     care: Care,
-    served: BTreeMap<String, u64>,
+    turns: Turns,
     effects: Effects,
 }
 
 struct Written {
     outcomes: Vec<Outcome>,
-    served: BTreeMap<String, u64>,
+    turns: Turns,
     effects: Effects,
 }
 
 impl<'a> Attempt<'a> {
     fn start(connection: &'a Connection, memory: &Memory, care: Care) -> Self {
         let effects = Effects { hint: memory.hint, logged: Vec::new() };
-        Self { connection, care, served: memory.served.clone(), effects }
+        Self { connection, care, turns: memory.turns.clone(), effects }
     }
 
     fn write(mut self, batch: &[Job]) -> Result<Written, Failed> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let outcomes = batch.iter().map(|job| self.job(job)).collect::<Result<_, _>>()?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(Written { outcomes, served: self.served, effects: self.effects })
+        Ok(Written { outcomes, turns: self.turns, effects: self.effects })
     }
 
     fn job(&mut self, job: &Job) -> Result<Outcome, Failed> {
@@ -126,7 +123,7 @@ impl<'a> Attempt<'a> {
                 results.collect::<Result<_, _>>().map(Outcome::Commit)
             }
             Job::Claim(claim, _) => {
-                let runs = claim_runs(self.connection, claim, &mut self.served, &mut self.effects)?;
+                let runs = claim_runs(self.connection, claim, &mut self.turns, &mut self.effects)?;
                 Ok(Outcome::Claim(runs))
             }
         }
