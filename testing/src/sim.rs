@@ -8,6 +8,7 @@ mod clients;
 mod effects;
 mod executor;
 mod faults;
+mod hold;
 mod link;
 mod monitor;
 pub(crate) mod rng;
@@ -16,10 +17,14 @@ mod world;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use ostler_kernel::Command;
 use tokio::sync::watch;
 
 use self::world::World;
-pub use self::{bug::Bug, store::Instant};
+pub use self::{
+    bug::{Bug, Condition},
+    store::Instant,
+};
 
 /// How long things go wrong, and how long everything may then take to come to its end.
 const TROUBLE: Duration = Duration::from_secs(30);
@@ -31,6 +36,8 @@ pub struct Outcome {
     pub log: String,
     /// How often the server died at each instant of each command.
     pub coverage: BTreeMap<(String, Instant), u64>,
+    /// How often each condition of each command refused a bundle.
+    pub refusals: BTreeMap<(Command, Condition), u64>,
     pub polls: u64,
 }
 
@@ -55,6 +62,7 @@ pub fn run_seed(seed: u64, folder: &Path, bug: Option<Bug>) -> Outcome {
         violations: world.violations(),
         log: world.take_log(),
         coverage: world.coverage(),
+        refusals: world.refusals(),
         polls: world.executor.polls(),
     };
     world.shut_down();

@@ -18,7 +18,8 @@ use std::{
 };
 
 use clap::Parser;
-use ostler_testing::sim::{Bug, Instant, Outcome, run_seed};
+use ostler_kernel::Command;
+use ostler_testing::sim::{Bug, Condition, Instant, Outcome, run_seed};
 
 #[derive(Parser)]
 #[command(about = "Plays seeds of the deterministic simulation")]
@@ -70,6 +71,7 @@ struct Total {
     polls: u64,
     failed: Vec<(u64, String)>,
     coverage: BTreeMap<(String, Instant), u64>,
+    refusals: BTreeMap<(Command, Condition), u64>,
 }
 
 fn play(args: &Args, first: u64, seeds: u64, bug: Option<Bug>, stop_at_first: bool) -> Total {
@@ -115,6 +117,9 @@ fn add(total: &mut Total, seed: u64, outcome: Outcome, loud: bool) {
     for (key, count) in outcome.coverage {
         *total.coverage.entry(key).or_default() += count;
     }
+    for (key, count) in outcome.refusals {
+        *total.refusals.entry(key).or_default() += count;
+    }
     if let Some(violation) = outcome.violations.first() {
         if loud {
             println!("seed {seed} failed: {violation}\n  again: make sim SEED={seed}");
@@ -158,6 +163,9 @@ fn covers_all(total: &Total) -> bool {
 
 fn report(total: &Total, seeds: u64, started: Clock) {
     let crashes: u64 = total.coverage.values().sum();
+    for (key, n) in &total.refusals {
+        println!("{key:?} {n}");
+    }
     let least = total.coverage.values().min().copied().unwrap_or(0);
     println!(
         "sim: {} of {seeds} seeds played, {} failed, {} steps, {crashes} crashes at {} instants of commands (least {least}), {:.1} s",

@@ -9,7 +9,7 @@ use ostler_spec::{Kind, parse};
 use ostler_store::StoreExt;
 use tokio::sync::watch;
 
-use super::{rng::Rng, world::World};
+use super::{hold::Party, rng::Rng, world::World};
 
 /// What a task was asked to do, and so how it may end.
 #[derive(Debug, Clone)]
@@ -19,7 +19,8 @@ struct Wish {
     approval: bool,
     fails: bool,
     cancelled: bool,
-    deadline: bool,
+    /// In milliseconds.
+    deadline: Option<u64>,
     inputs: u64,
 }
 
@@ -38,21 +39,29 @@ impl Wish {
         add(" wait", waits);
         add(" approval", waits && approval);
         add(" fails", fails);
-        let session = rng.one_in(2).then(|| format!("s{}", rng.below(2)));
+        let session = (!rng.one_in(3)).then(|| format!("s{}", rng.below(2)));
         Self {
             message,
             session,
             approval: waits && approval,
             fails,
             cancelled: rng.one_in(4),
-            deadline: rng.one_in(5),
+            deadline: rng.one_in(4).then(|| rng.between(200, 9000)),
             inputs: if rng.one_in(4) { rng.between(1, 3) } else { 0 },
+        }
+    }
+
+    /// Whom the task's decisions are about: itself, or whoever is in its session.
+    fn party(&self, world: &World, task: TaskId) -> Party {
+        match &self.session {
+            Some(key) if world.draw(|rng| rng.one_in(2)) => Party::Session(key.clone()),
+            _ => Party::Task(task),
         }
     }
 
     fn manifest(&self, number: u64) -> String {
         let session = self.session.as_ref().map_or(String::new(), |key| format!("\n  session: {key}"));
-        let deadline = if self.deadline { "\n  deadline: 8s" } else { "" };
+        let deadline = self.deadline.map_or(String::new(), |millis| format!("\n  deadline: {millis}ms"));
         format!(
             "apiVersion: ostler.dev/v1\nkind: Task\nmetadata: {{name: t{number}}}\nspec:\n  agent: worker\n  \
              idempotency_key: k{number}\n  retry: {{max_attempts: 4, backoff: 200ms}}{session}{deadline}\n  \
@@ -184,15 +193,18 @@ async fn contend_for_name(world: &Arc<World>) {
 async fn one_task(world: &Arc<World>, number: u64) {
     meet(world).await;
     let wish = world.draw(|rng| Wish::draw(rng, number));
+    if let Some(key) = &wish.session {
+        pounce(world, &Party::Session(key.clone())).await;
+    }
     let Some(task) = create(world, number, &wish).await else { return };
     let cancelled = wish.cancelled;
     let mut sent = 0;
     for input in 0..wish.inputs {
-        pounce(world).await;
+        pounce(world, &wish.party(world, task)).await;
         sent += u64::from(send_input(world, task, &format!("input {input}")).await);
     }
     if cancelled {
-        pounce(world).await;
+        pounce(world, &wish.party(world, task)).await;
         cancel(world, task).await;
     }
     let state = end_of(world, task, &wish, &mut sent).await;
@@ -247,7 +259,7 @@ async fn end_of(world: &Arc<World>, task: TaskId, wish: &Wish, sent: &mut u64) -
         match answer {
             Some(Ok(Some(state))) if state.is_terminal() => return state,
             Some(Ok(Some(TaskState::Waiting { .. }))) if wish.approval => {
-                world.ask(move |control| async move { control.resolve(task, "yes").await }).await;
+                resolve_together(world, task).await;
             }
             Some(Ok(Some(TaskState::Waiting { .. }))) => {
                 *sent += u64::from(send_input(world, task, "the answer").await);
@@ -259,6 +271,15 @@ async fn end_of(world: &Arc<World>, task: TaskId, wish: &Wish, sent: &mut u64) -
             _ => {}
         }
     }
+}
+
+/// Two people answer at once; one of them is told that it was answered.
+async fn resolve_together(world: &Arc<World>, task: TaskId) {
+    let answer = |text: &'static str| async move {
+        pause(world, 30).await;
+        world.ask(move |control| async move { control.resolve(task, text).await }).await
+    };
+    futures_util::future::join(answer("yes"), answer("no")).await;
 }
 
 async fn read_state(
@@ -273,7 +294,7 @@ fn check_end(world: &World, number: u64, wish: &Wish, state: &TaskState) {
     let fine = match state {
         TaskState::Succeeded => !wish.fails,
         TaskState::Cancelled => wish.cancelled,
-        TaskState::Failed => wish.fails || wish.deadline,
+        TaskState::Failed => wish.fails || wish.deadline.is_some(),
         // The model's passing failures may use up the retries; nothing else may.
         TaskState::DeadLetter => true,
         _ => false,
@@ -331,12 +352,16 @@ async fn meet(world: &World) {
     world.network().sleep(left).await;
 }
 
-/// Acts right after something happened, which is when it is most in the way.
-async fn pounce(world: &World) {
+/// Acts when it is most in the way: right after something happened, or while a decision about the same is made.
+async fn pounce(world: &World, party: &Party) {
+    let network = world.network();
+    if world.draw(|rng| rng.one_in(2)) {
+        return world.holds.until_held(&*network, party, Duration::from_secs(4)).await;
+    }
     let mut stirs = world.stirs();
     for _ in 0..world.draw(|rng| rng.between(0, 12)) {
         let limit = Duration::from_secs(2);
-        drop(timeout(&*world.network(), limit, stirs.changed()).await);
+        drop(timeout(&*network, limit, stirs.changed()).await);
     }
     if world.draw(|rng| rng.one_in(2)) {
         pause(world, 6).await;

@@ -57,9 +57,10 @@ impl WorkerPort for SimLink {
         };
         let text = serde_json::to_string(&request).map_err(|error| unavailable(&error.to_string()))?;
         let (sender, receiver) = oneshot::channel();
+        let slowness = self.world.slowness(self.node);
         let (delay, again) = self.world.draw(|rng| {
             (
-                rng.between(0, 8),
+                rng.between(0, slowness),
                 rng.one_in(10)
                     .then(|| if rng.one_in(3) { rng.between(0, 20_000) } else { rng.between(0, 2500) }),
             )

@@ -1,22 +1,31 @@
 //! Watches every commit and every effect, and says which promise was broken. It keeps its own picture of
 //! what is on disk, made only from the rows that were written, and so notices what no row may do.
 
+mod sessions;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use ostler_kernel::{
-    Bundle, Command, Event, EventBody, Run, RunId, RunTag, SessionId, Step, StepId, StepOutcome, TaskId,
-    Write, run::AttemptEnd, step::StepState,
+    BlockerId, Bundle, Command, Event, EventBody, Run, RunId, RunTag, Step, StepId, StepOutcome, TaskId, Write,
+    run::{
+        AttemptEnd,
+        blocker::{Blocker, BlockerState},
+    },
+    step::StepState,
 };
 use ostler_store::Claimed;
+
+use self::sessions::Sessions;
 
 pub struct Monitor {
     lease: Duration,
     runs: BTreeMap<RunId, Run>,
-    /// Runs that are live, by session.
-    live: BTreeMap<SessionId, BTreeSet<RunId>>,
+    sessions: Sessions,
+    /// Whether it was answered.
+    blockers: BTreeMap<BlockerId, bool>,
     open_steps: BTreeSet<StepId>,
     closed_steps: BTreeSet<StepId>,
     /// Steps whose effect is done and journaled.
@@ -46,7 +55,8 @@ impl Monitor {
         Self {
             lease,
             runs: BTreeMap::new(),
-            live: BTreeMap::new(),
+            sessions: Sessions::default(),
+            blockers: BTreeMap::new(),
             open_steps: BTreeSet::new(),
             closed_steps: BTreeSet::new(),
             finished: BTreeSet::new(),
@@ -85,11 +95,21 @@ impl Monitor {
                     self.run_written(bundle.command, run);
                 }
                 Write::Step(step) => self.step_written(step),
+                Write::Session(session) => {
+                    let problem = self.sessions.written(session);
+                    self.violations.extend(problem);
+                }
+                Write::Blocker(blocker) => self.blocker_written(blocker),
                 Write::Worker(worker) => self.registered(&worker.name, worker.incarnation, now),
                 Write::Event { body: EventBody::AttemptEnded { run, end: AttemptEnd::Lost, .. }, .. } => {
                     self.check_was_silent(*run, now);
                 }
                 _ => {}
+            }
+        }
+        for write in &bundle.writes {
+            if let Write::NewRun(run) | Write::Run(run) = write {
+                self.check_settled(run);
             }
         }
     }
@@ -105,8 +125,11 @@ impl Monitor {
                 self.violate(format!("promise 3: {id} was claimed while it was {state:?} and not ready"));
             }
         }
-        self.open_steps.insert(StepId { run: claimed.run.id, index: claimed.run.next_step - 1 });
+        if claimed.run.attempt == 1 {
+            self.open_steps.insert(StepId { run: claimed.run.id, index: 0 });
+        }
         self.run_written(Command::Accept, &claimed.run);
+        self.check_settled(&claimed.run);
     }
 
     /// Only the lease holder writes.
@@ -129,8 +152,8 @@ impl Monitor {
                 Some(format!("{} had ended as {:?} and became {:?}", run.id, before.tag(), run.tag()))
             } else if run.epoch < before.epoch || (changed_hands && run.epoch == before.epoch) {
                 Some(format!("{} changed hands and its epoch did not rise", run.id))
-            } else if run.journal < before.journal {
-                Some(format!("{} forgot journal writes", run.id))
+            } else if has_forgotten(run, before) {
+                Some(format!("{} forgot what it had done", run.id))
             } else if matches!(command, Command::TakeOver | Command::Yield | Command::Wake)
                 && run.failures != before.failures
             {
@@ -140,17 +163,30 @@ impl Monitor {
             };
             self.violations.extend(problem);
         }
-        let live = self.live.entry(run.session).or_default();
-        if run.is_live() {
-            live.insert(run.id);
-        } else {
-            live.remove(&run.id);
-        }
-        if live.len() > 1 {
-            let session = run.session;
-            self.violate(format!("promise 4: {session} has two live runs"));
-        }
+        self.sessions.run_written(run);
         self.runs.insert(run.id, run.clone());
+    }
+
+    /// What must be true of a run and its session once the whole bundle is written.
+    fn check_settled(&mut self, run: &Run) {
+        let problem = self.sessions.problem(run.session, &self.runs);
+        self.violations.extend(problem);
+        let steps = StepId { run: run.id, index: 0 }..=StepId { run: run.id, index: u32::MAX };
+        if run.is_terminal()
+            && let Some(step) = self.open_steps.range(steps).next()
+        {
+            self.violations.push(format!("{} ended as {:?} and left {step} open", run.id, run.tag()));
+        }
+    }
+
+    fn blocker_written(&mut self, blocker: &Blocker) {
+        let answered = matches!(blocker.state, BlockerState::Resolved { .. });
+        let before = self.blockers.insert(blocker.id, answered);
+        // Opened by the one that begins to wait, answered once.
+        if before != answered.then_some(false) {
+            let id = blocker.id;
+            self.violate(format!("{id} was {} twice", if answered { "answered" } else { "opened" }));
+        }
     }
 
     fn step_written(&mut self, step: &Step) {
@@ -242,6 +278,14 @@ impl Monitor {
             self.violate(format!("promise 2: {step} is not idempotent, and was called twice"));
         }
     }
+}
+
+/// What of a run only ever grows.
+fn has_forgotten(run: &Run, before: &Run) -> bool {
+    run.journal < before.journal
+        || run.attempt < before.attempt
+        || run.next_step < before.next_step
+        || run.next_entry < before.next_entry
 }
 
 fn ends_a_step(bundle: &Bundle) -> bool {

@@ -55,6 +55,12 @@ impl SimStore {
         }
     }
 
+    /// Now and then a commit is held back until what it was decided on has changed.
+    async fn maybe_hold(&self, bundle: &Bundle) {
+        let Some((row, limit)) = self.world.holds_back(bundle) else { return };
+        self.world.holds.until_written(&*self.runtime, bundle, &row, limit).await;
+    }
+
     async fn maybe_die(&self, what: &str, instant: Instant) {
         if self.world.dies_at(what, instant) {
             self.world.crash_server();
@@ -64,6 +70,7 @@ impl SimStore {
 
     async fn commit_one(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
         let what = format!("{:?}", bundle.command);
+        self.maybe_hold(&bundle).await;
         self.maybe_die(&what, Instant::Before).await;
         if self.world.bug() == Some(Bug::AnswerBeforeCommit) && bundle.command == Command::Accept {
             return Ok(Ok(self.answer_early(bundle)));
@@ -222,6 +229,7 @@ impl Store for SimStore {
     }
 
     async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        self.moment().await;
         let answer = self.inner.read(query).await?;
         self.moment().await;
         Ok(answer)

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt;
 use ostler_control::{Background, Control, ControlConfig};
-use ostler_kernel::{Bundle, Refusal, Runtime, runtime::timeout};
+use ostler_kernel::{Bundle, Command, Refusal, Runtime, runtime::timeout};
 use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError, Request, Response, WorkerPort};
 use ostler_store::{Claimed, Committed, SqliteStore, StoreExt, TaskFilter};
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle, start};
@@ -19,6 +19,7 @@ use super::{
     bug::{Bug, Condition},
     effects::{SimGateway, SimRunner, SimToolbox},
     executor::{Executor, Node, NodeRuntime, WORLD},
+    hold::{Holds, Row},
     link::SimLink,
     monitor::Monitor,
     rng::Rng,
@@ -34,6 +35,7 @@ pub struct World {
     bug: Option<Bug>,
     state: Mutex<State>,
     stirs: watch::Sender<u64>,
+    pub holds: Holds,
 }
 
 struct State {
@@ -42,12 +44,14 @@ struct State {
     workers: BTreeMap<Node, (String, WorkerHandle)>,
     next_node: u32,
     cut: BTreeSet<Node>,
+    slow: BTreeSet<Node>,
     /// Workers that another has replaced, and until when they stand still.
     stuck: BTreeMap<Node, Duration>,
     /// Nothing goes wrong any more: now everything has to come to its end.
     calm: bool,
     log: String,
     coverage: BTreeMap<(String, Instant), u64>,
+    refusals: BTreeMap<(Command, Condition), u64>,
 }
 
 struct Server {
@@ -64,10 +68,12 @@ impl World {
             workers: BTreeMap::new(),
             next_node: 10,
             cut: BTreeSet::new(),
+            slow: BTreeSet::new(),
             stuck: BTreeMap::new(),
             calm: false,
             log: String::new(),
             coverage: BTreeMap::new(),
+            refusals: BTreeMap::new(),
         };
         Arc::new(Self {
             executor: Executor::new(seed),
@@ -75,6 +81,7 @@ impl World {
             bug,
             state: Mutex::new(state),
             stirs: watch::channel(0).0,
+            holds: Holds::new(),
         })
     }
 
@@ -122,6 +129,10 @@ impl World {
         self.state().coverage.clone()
     }
 
+    pub fn refusals(&self) -> BTreeMap<(Command, Condition), u64> {
+        self.state().refusals.clone()
+    }
+
     pub fn is_calm(&self) -> bool {
         self.state().calm
     }
@@ -145,6 +156,22 @@ impl World {
         *self.state().coverage.entry((what.to_owned(), instant)).or_default() += 1;
         self.log(format!("the server dies {instant:?} {what}").to_lowercase());
         true
+    }
+
+    /// Whether the commit is held back, until which row is written, and for how long at most.
+    pub fn holds_back(&self, bundle: &Bundle) -> Option<(Row, Duration)> {
+        use ostler_kernel::Command::{Journal, Renew};
+        let odds = match bundle.command {
+            Journal | Renew => 25,
+            _ => 4,
+        };
+        self.draw(|rng| {
+            let held = !bundle.expect.is_empty() && rng.one_in(odds);
+            held.then(|| {
+                let expect = &bundle.expect[rng.below(bundle.expect.len() as u64) as usize];
+                (Row::of(expect), Duration::from_millis(rng.between(10, 2500)))
+            })
+        })
     }
 
     pub fn loses_answer(&self) -> bool {
@@ -298,6 +325,20 @@ impl World {
         };
     }
 
+    pub fn slow_down(&self, node: Node, slow: bool) {
+        let mut state = self.state();
+        if slow {
+            state.slow.insert(node)
+        } else {
+            state.slow.remove(&node)
+        };
+    }
+
+    /// The longest that a message of this node takes, in milliseconds.
+    pub fn slowness(&self, node: Node) -> u64 {
+        if self.state().slow.contains(&node) { 2 * LEASE.as_millis() as u64 } else { 8 }
+    }
+
     pub fn server_node(&self) -> Node {
         SERVER
     }
@@ -305,6 +346,7 @@ impl World {
     pub fn calm_down(self: &Arc<Self>) {
         self.state().calm = true;
         self.state().cut.clear();
+        self.state().slow.clear();
         self.log("calm");
     }
 
@@ -348,7 +390,8 @@ impl World {
             }
             let text = serde_json::to_string(&response).unwrap_or_default();
             let clock = world.network();
-            let delay = Duration::from_millis(world.draw(|rng| rng.between(0, 8)));
+            let slowness = world.slowness(from);
+            let delay = Duration::from_millis(world.draw(|rng| rng.between(0, slowness)));
             let carry = async move {
                 clock.sleep(delay).await;
                 let _ = answer.send(text);
@@ -408,10 +451,15 @@ impl World {
             Ok(Committed { duplicate: false, .. }) => {
                 self.log(format!("commit {:?} {}", bundle.command, subject(bundle)));
                 self.state().monitor.committed(bundle, now);
+                self.holds.wrote(&bundle.writes);
                 self.read_log(store).await;
             }
             Ok(_) => self.log(format!("resent {:?} {}", bundle.command, subject(bundle))),
-            Err(refusal) => self.log(format!("{refusal}")),
+            Err(refusal) => {
+                self.log(format!("{refusal}"));
+                let condition = Condition::of(bundle, &refusal.expect);
+                *self.state().refusals.entry((bundle.command, condition)).or_default() += 1;
+            }
         }
     }
 
@@ -419,6 +467,7 @@ impl World {
         for claimed in claimed {
             self.log(format!("claim {} by {:?}", claimed.run.id, claimed.run.lease()));
             self.state().monitor.claimed(claimed);
+            self.holds.touched([Row::Run(claimed.run.id)]);
         }
         self.read_log(store).await;
     }

@@ -1,7 +1,7 @@
 //! A worker starts. What its former incarnation held is given to others at once.
 
 use ostler_kernel::{
-    BlockerId, Bundle, Expect, Lease, RunId,
+    BlockerId, Bundle, Expect, Lease, RunId, Worker,
     run::take_over::{Cause, take_over},
     worker,
 };
@@ -13,29 +13,37 @@ use crate::Control;
 
 impl Control {
     pub(super) async fn register(&self, request: RegisterRequest) -> Result<Registered, LinkError> {
-        let RegisterRequest { name, instance, former } = request;
-        let workers = self.store.workers().await.map_err(unavailable)?;
-        let present = workers.into_iter().find(|worker| worker.name == name);
-        let incarnation = present.as_ref().map_or(0, |worker| worker.incarnation);
-        let worker = match present {
-            // The answer was lost; it is registered.
-            Some(worker) if worker.instance == instance => worker,
-            _ if incarnation != former => return Ok(Registered::Present { incarnation }),
-            present => {
-                let (worker, bundle) =
-                    worker::register(&name, instance, present.as_ref(), self.runtime.now());
-                if self.commit(bundle).await.map_err(unavailable)?.is_err() {
-                    // Another one of the same name was quicker.
-                    return Ok(Registered::Present { incarnation: worker.incarnation });
-                }
-                worker
-            }
+        let worker = match self.incarnation_of(request).await? {
+            Ok(worker) => worker,
+            Err(incarnation) => return Ok(Registered::Present { incarnation }),
         };
         let caller = Caller { worker: worker.name.clone(), incarnation: worker.incarnation };
         self.signals.forget_former(&caller);
         self.give_up_former(&worker.name, worker.incarnation).await?;
         let lease_ms = u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX);
         Ok(Registered::As { incarnation: worker.incarnation, lease_ms })
+    }
+
+    /// The worker as it is now registered, or the incarnation of another that has its name.
+    async fn incarnation_of(&self, request: RegisterRequest) -> Result<Result<Worker, u64>, LinkError> {
+        let RegisterRequest { name, instance, former } = request;
+        loop {
+            let workers = self.store.workers().await.map_err(unavailable)?;
+            let present = workers.into_iter().find(|worker| worker.name == name);
+            let incarnation = present.as_ref().map_or(0, |worker| worker.incarnation);
+            match present {
+                // The answer was lost; it is registered.
+                Some(worker) if worker.instance == instance => return Ok(Ok(worker)),
+                _ if incarnation != former => return Ok(Err(incarnation)),
+                _ => {}
+            }
+            let now = self.runtime.now();
+            let (worker, bundle) = worker::register(&name, instance, present.as_ref(), now);
+            if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
+                return Ok(Ok(worker));
+            }
+            // Someone was quicker: another one of the same name, or this very request, sent twice. Look again.
+        }
     }
 
     /// Takes from a worker what it held before its present incarnation.
