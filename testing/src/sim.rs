@@ -36,7 +36,7 @@ pub struct Outcome {
     pub log: String,
     /// How often the server died at each instant of each command.
     pub coverage: BTreeMap<(String, Instant), u64>,
-    /// How often each condition of each command refused a bundle.
+    /// How often each condition that a command stated was what refused it.
     pub refusals: BTreeMap<(Command, Condition), u64>,
     pub polls: u64,
 }

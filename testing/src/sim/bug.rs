@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use ostler_kernel::{Bundle, Command, Expect};
+use ostler_kernel::{Command, Expect};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bug {
@@ -21,11 +21,10 @@ pub enum Bug {
     Unchecked(Command, Condition),
 }
 
-/// Kinds of [`Expect`]; a run that is not the bundle's own is a condition of its own.
+/// Kinds of [`Expect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     Run,
-    NextRun,
     Session,
     SessionKey,
     Inputs,
@@ -37,13 +36,13 @@ pub enum Condition {
 }
 
 impl Bug {
-    /// The bugs that a few hundred seeds catch; with [`Bug::rare`] they are all there are. The conditions are
-    /// those that the kernel's commands really state.
+    /// All there are. The conditions are those that the kernel's commands really state.
     pub fn all() -> Vec<Bug> {
         use Command::{
-            Accept, AcceptInput, Apply, Cancel, Finish, Journal, Register, Renew, TakeOver, Wake, Yield,
+            Accept, AcceptInput, Apply, Cancel, Expire, Finish, Journal, Register, Renew, Resolve, TakeOver,
+            Wake, Yield,
         };
-        use Condition::{Inputs, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker};
+        use Condition::{Counter, Inputs, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker};
         let named = [
             Bug::JournalWithoutEpoch,
             Bug::FinishWithoutEpoch,
@@ -69,9 +68,13 @@ impl Bug {
             (Yield, Run),
             (Yield, Inputs),
             (TakeOver, Run),
+            (TakeOver, Counter),
             (Wake, Run),
+            (Resolve, Run),
             (Cancel, Run),
             (Cancel, Session),
+            (Expire, Run),
+            (Expire, Session),
             (Register, Worker),
             (Renew, Worker),
             (Apply, Resource),
@@ -79,33 +82,12 @@ impl Bug {
         let unchecked = conditions.map(|(command, condition)| Bug::Unchecked(command, condition));
         named.into_iter().chain(unchecked).collect()
     }
-
-    /// Conditions whose absence 500 seeds did not show: two rare things have to meet for them to matter. A gap
-    /// in the simulation, not proof that they hold.
-    pub fn rare() -> Vec<Bug> {
-        use Command::{Cancel, Expire, Finish, Resolve, TakeOver};
-        use Condition::{Counter, NextRun, Run, Session};
-        let conditions = [
-            (Finish, NextRun),
-            (TakeOver, Counter),
-            (Resolve, Run),
-            (Cancel, NextRun),
-            (Expire, Run),
-            (Expire, NextRun),
-            (Expire, Session),
-        ];
-        conditions.map(|(command, condition)| Bug::Unchecked(command, condition)).to_vec()
-    }
 }
 
 impl Condition {
-    /// Which condition of its bundle this is.
-    pub fn of(bundle: &Bundle, expect: &Expect) -> Condition {
+    pub fn of(expect: &Expect) -> Condition {
         match expect {
-            Expect::Run { .. } => {
-                let first = bundle.expect.iter().find(|other| matches!(other, Expect::Run { .. }));
-                if first == Some(expect) { Condition::Run } else { Condition::NextRun }
-            }
+            Expect::Run { .. } => Condition::Run,
             Expect::Session { .. } => Condition::Session,
             Expect::SessionKey { .. } => Condition::SessionKey,
             Expect::Inputs { .. } => Condition::Inputs,
@@ -131,8 +113,8 @@ impl FromStr for Bug {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Bug::all().into_iter().chain(Bug::rare()).find(|bug| bug.to_string() == text).ok_or_else(|| {
-            let known: Vec<String> = Bug::all().iter().chain(&Bug::rare()).map(ToString::to_string).collect();
+        Bug::all().into_iter().find(|bug| bug.to_string() == text).ok_or_else(|| {
+            let known: Vec<String> = Bug::all().iter().map(ToString::to_string).collect();
             format!("there is no bug {text:?}; the bugs are:\n  {}", known.join("\n  "))
         })
     }

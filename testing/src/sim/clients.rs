@@ -169,23 +169,33 @@ async fn delete_resource(world: &Arc<World>) {
 
 /// Two tasks of one name at once: one of them is refused, and says so.
 async fn contend_for_name(world: &Arc<World>) {
+    meet(world).await;
+    let (first, second) = futures_util::future::join(create_contended(world), create_contended(world)).await;
+    if first && second {
+        world.violate("two tasks were accepted under one name".into());
+    }
+}
+
+/// Whether it was told that its task was accepted. One that got no answer asks again.
+async fn create_contended(world: &Arc<World>) -> bool {
     let text =
         "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
-    let create = || {
+    loop {
         let new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource);
-        world.ask(move |control| async move {
+        let create = world.ask(move |control| async move {
             match new {
                 Some(new) => control.create_task(new).await,
                 None => Err(ControlError::Contended),
             }
-        })
-    };
-    meet(world).await;
-    let (first, second) = futures_util::future::join(create(), create()).await;
-    for answer in [first, second].into_iter().flatten() {
-        match answer {
-            Ok(_) | Err(ControlError::Conflict(_) | ControlError::Store(_)) => {}
-            Err(error) => world.violate(format!("a name that is taken was answered with: {error}")),
+        });
+        match create.await {
+            Some(Ok(_)) => return true,
+            Some(Err(ControlError::Conflict(_))) => return false,
+            Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
+            Some(Err(error)) => {
+                world.violate(format!("a name that is taken was answered with: {error}"));
+                return false;
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use ostler_kernel::{
-    BlockerId, Bundle, Command, Event, EventBody, Run, RunId, RunTag, Step, StepId, StepOutcome, TaskId, Write,
+    BlockerId, Bundle, Command, Event, EventBody, Run, RunId, RunTag, Step, StepId, StepOutcome, TaskId,
+    Write,
     run::{
         AttemptEnd,
         blocker::{Blocker, BlockerState},

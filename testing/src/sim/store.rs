@@ -136,10 +136,7 @@ impl SimStore {
     async fn with_bug(&self, mut bundle: Bundle) -> Result<Bundle, StoreError> {
         match self.world.bug() {
             Some(Bug::Unchecked(command, condition)) if bundle.command == command => {
-                let dropped: Vec<bool> =
-                    bundle.expect.iter().map(|expect| Condition::of(&bundle, expect) == condition).collect();
-                let mut dropped = dropped.into_iter();
-                bundle.expect.retain(|_| !dropped.next().unwrap_or(false));
+                bundle.expect.retain(|expect| Condition::of(expect) != condition);
             }
             Some(Bug::JournalWithoutEpoch) if bundle.command == Command::Journal => {
                 bundle = self.without_epoch(bundle).await?;

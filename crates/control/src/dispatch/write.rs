@@ -39,7 +39,6 @@ impl Control {
                 Err(refusal) => match refusal.unmet() {
                     // Someone spoke in the session, or the run behind this one was cancelled: look again.
                     Some(Expect::Session { .. }) => view = self.read_held(key).await?,
-                    Some(Expect::Run { id, .. }) if *id != key.run => view = self.read_held(key).await?,
                     Some(Expect::Inputs { .. }) => return Err(LinkError::InputArrived),
                     _ => return Err(self.refused(key, refusal)),
                 },

@@ -45,7 +45,9 @@ impl Sessions {
             return Some(format!("promise 4: {session} has {head:?} at its head, and says {known:?}"));
         }
         in_order.iter().find_map(|run| match (Some(run.id) == head, waits_its_turn(run)) {
-            (true, true) => Some(format!("promise 4: {} is next in {session}, and nobody let it go on", run.id)),
+            (true, true) => {
+                Some(format!("promise 4: {} is next in {session}, and nobody let it go on", run.id))
+            }
             (false, false) => Some(format!("promise 4: {} goes on before its turn in {session}", run.id)),
             (true, false) | (false, true) => None,
         })
