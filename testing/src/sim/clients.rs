@@ -51,6 +51,19 @@ impl Wish {
         }
     }
 
+    fn quiet(number: u64) -> Self {
+        let message = format!("task t{number} turns=1 sleep");
+        Self {
+            message,
+            session: None,
+            approval: false,
+            fails: false,
+            cancelled: false,
+            deadline: None,
+            inputs: 0,
+        }
+    }
+
     /// Whom the task's decisions are about: itself, or whoever is in its session.
     fn party(&self, world: &World, task: TaskId) -> Party {
         match &self.session {
@@ -106,7 +119,19 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
     }
     contend_for_name(&world).await;
     change_resources(&world).await;
+    late_task(&world, n_tasks).await;
     done.send_modify(|done| *done += 1);
+}
+
+/// Comes when all is quiet: nothing that happens besides helps it along.
+async fn late_task(world: &Arc<World>, number: u64) {
+    while !world.is_calm() {
+        pause(world, 2000).await;
+    }
+    let wish = Wish::quiet(number);
+    let Some(task) = create(world, number, &wish).await else { return };
+    let state = end_of(world, task, &wish, &mut 0).await;
+    check_end(world, number, &wish, &state);
 }
 
 async fn apply_resources(world: &Arc<World>) {

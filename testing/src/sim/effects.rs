@@ -13,7 +13,7 @@ use ostler_kernel::{
 use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
 use ostler_tools::{ToolRequest, Toolbox};
 
-use super::world::World;
+use super::{rng::Rng, world::World};
 
 pub struct SimGateway {
     pub world: Arc<World>,
@@ -23,7 +23,7 @@ pub struct SimGateway {
 impl Gateway for SimGateway {
     fn stream(&self, request: ModelRequest) -> Parts {
         self.world.effect_began("model", &request.request_id, true);
-        let (delay, fate) = self.world.draw(|rng| (rng.between(1, 400), rng.below(30)));
+        let (delay, fate) = self.world.draw(|rng| (duration(rng), rng.below(30)));
         let (world, runtime) = (Arc::clone(&self.world), Arc::clone(&self.runtime));
         let call = async move {
             runtime.sleep(Duration::from_millis(delay)).await;
@@ -45,6 +45,11 @@ impl Gateway for SimGateway {
         };
         Box::pin(stream::once(call))
     }
+}
+
+/// How long a call takes, in milliseconds: now and then longer than a lease.
+fn duration(rng: &mut Rng) -> u64 {
+    if rng.one_in(6) { rng.between(500, 6000) } else { rng.between(1, 500) }
 }
 
 /// What a task's message asks the model to play: `task NAME turns=2 once sleep wait fails`.
@@ -112,7 +117,7 @@ pub struct SimToolbox {
 impl Toolbox for SimToolbox {
     async fn call(&self, request: ToolRequest) -> Result<String, Failure> {
         self.world.effect_began("tool", &request.request_id, request.tool.idempotent);
-        let (delay, fate) = self.world.draw(|rng| (rng.between(1, 600), rng.below(25)));
+        let (delay, fate) = self.world.draw(|rng| (duration(rng), rng.below(25)));
         self.runtime.sleep(Duration::from_millis(delay)).await;
         self.world.stir();
         match fate {

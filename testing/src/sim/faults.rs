@@ -18,7 +18,7 @@ pub async fn play(world: Arc<World>, trouble: Duration, n_workers: u64) {
 
 async fn one(world: &Arc<World>) {
     let workers = world.workers();
-    let (fault, chosen) = world.draw(|rng| (rng.below(12), rng.next()));
+    let (fault, chosen) = world.draw(|rng| (rng.below(13), rng.next()));
     let Some((node, name)) = workers.get(chosen as usize % workers.len().max(1)).cloned() else { return };
     let span = Duration::from_millis(world.draw(|rng| rng.between(50, 3 * LEASE.as_millis() as u64)));
     match fault {
@@ -29,7 +29,7 @@ async fn one(world: &Arc<World>) {
         2 | 3 => {
             world.log(format!("fault: worker {name} is killed"));
             world.kill_worker(node);
-            later(world, span / 2, move |world| {
+            later(world, span, move |world| {
                 world.boot_worker(&name);
             });
         }
@@ -59,14 +59,14 @@ async fn one(world: &Arc<World>) {
             world.boot_twin(&name);
             later(world, span / 200, move |world| world.kill_worker(first));
         }
-        9 => {
+        9 | 10 => {
             world.log(format!("fault: the messages of worker {name} take long for {span:?}"));
             world.slow_down(node, true);
             later(world, span, move |world| world.slow_down(node, false));
         }
         _ => {
             let offset = world.draw(|rng| rng.between(0, 1_200_000)) as i64 - 600_000;
-            let node = if fault == 10 { world.server_node() } else { node };
+            let node = if fault == 11 { world.server_node() } else { node };
             world.log(format!("fault: the calendar of {node:?} is off by {offset} ms"));
             world.executor.set_calendar(node, offset);
         }

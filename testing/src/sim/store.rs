@@ -44,10 +44,12 @@ impl SimStore {
 
     /// A moment in which others may get in between, or the process may die.
     async fn moment(&self) {
+        // In calm times never so long that a worker loses its lease over it.
+        let most = if self.world.is_calm() { 50 } else { 500 };
         let pause = self.world.draw(|rng| match rng.below(50) {
             0..16 => rng.between(0, 3),
             // Now and then long enough for anything to happen in between.
-            16..18 => rng.between(0, 500),
+            16..20 => rng.between(0, most),
             _ => 0,
         });
         if pause > 0 {

@@ -184,7 +184,7 @@ impl World {
 
     /// Also in calm times: what a lost wake-up leaves behind, a sweep has to repair.
     pub fn loses_wakeup(&self) -> bool {
-        self.draw(|rng| rng.one_in(10))
+        self.draw(|rng| rng.one_in(4))
     }
 
     pub fn loses_message(&self, node: Node) -> bool {

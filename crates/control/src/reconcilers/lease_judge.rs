@@ -32,6 +32,8 @@ impl Control {
             |error: ostler_store::StoreError| LinkError::Unavailable { message: error.to_string() };
         let now = self.runtime.monotonic();
         let workers = self.store.workers().await.map_err(unavailable)?;
+        // A counter may have moved while it was being read: what is seen is seen now, not when we began to look.
+        let read_at = self.runtime.monotonic();
         for run in self.store.leased(None).await.map_err(unavailable)? {
             let Some(lease) = run.lease() else { continue };
             let Some(worker) = workers.iter().find(|worker| worker.name == lease.worker) else { continue };
@@ -48,7 +50,7 @@ impl Control {
                 self.take(run.id, lease, Cause::Silent, seen).await?;
             }
         }
-        workers.iter().for_each(|worker| look(seen, worker, now));
+        workers.iter().for_each(|worker| look(seen, worker, read_at));
         Ok(())
     }
 }
@@ -61,11 +63,11 @@ fn is_silent(seen: &BTreeMap<String, Seen>, worker: &Worker, now: Duration, leas
     })
 }
 
-fn look(seen: &mut BTreeMap<String, Seen>, worker: &Worker, now: Duration) {
+fn look(seen: &mut BTreeMap<String, Seen>, worker: &Worker, at: Duration) {
     let Worker { incarnation, counter, .. } = *worker;
     let moved =
         seen.get(&worker.name).is_none_or(|last| (last.incarnation, last.counter) != (incarnation, counter));
     if moved {
-        seen.insert(worker.name.clone(), Seen { incarnation, counter, at: now });
+        seen.insert(worker.name.clone(), Seen { incarnation, counter, at });
     }
 }
