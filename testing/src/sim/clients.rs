@@ -1,11 +1,13 @@
 //! What people and programs do meanwhile: create tasks, speak in shared sessions, send inputs, cancel, change
 //! resources. A client that got no answer asks again, as documented; what it was told must be true at the end.
 
+mod contend;
+
 use std::{sync::Arc, time::Duration};
 
 use ostler_control::{Control, ControlError, NewTask};
 use ostler_kernel::{TaskId, TaskState, runtime::timeout};
-use ostler_spec::{Kind, parse};
+use ostler_spec::parse;
 use ostler_store::StoreExt;
 use tokio::sync::watch;
 
@@ -117,8 +119,8 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
             )
             .detach();
     }
-    contend_for_name(&world).await;
-    change_resources(&world).await;
+    contend::for_name(&world).await;
+    contend::for_resource(&world).await;
     late_task(&world, n_tasks).await;
     done.send_modify(|done| *done += 1);
 }
@@ -141,87 +143,6 @@ async fn apply_resources(world: &Arc<World>) {
             async move { control.apply(resource).await.map(drop) }
         })
         .await;
-    }
-}
-
-/// Two clients change one resource at the same time: each change that was acknowledged has its own version.
-async fn change_resources(world: &Arc<World>) {
-    let mut acknowledged = 0_u64;
-    for round in 0..6_u64 {
-        let change = |who: u64| {
-            let text = format!(
-                "kind: Tool\nmetadata: {{name: shared}}\nspec: {{type: http, endpoint: 'http://tools.invalid/{round}/{who}'}}"
-            );
-            let resource = parse("sim", &text).unwrap_or_default().pop();
-            world.ask(move |control| async move {
-                match resource {
-                    Some(resource) => control.apply(resource).await,
-                    None => Err(ControlError::Contended),
-                }
-            })
-        };
-        let (first, second) = futures_util::future::join(change(0), change(1)).await;
-        acknowledged += [first, second].iter().filter(|answer| matches!(answer, Some(Ok(_)))).count() as u64;
-        pause(world, 800).await;
-    }
-    let found = loop {
-        match world
-            .ask(|control| async move { control.resource(Kind::Tool, "default", "shared").await })
-            .await
-        {
-            Some(Ok(found)) => break found,
-            _ => pause(world, 300).await,
-        }
-    };
-    let version: u64 =
-        found.and_then(|resource| resource.metadata.resource_version?.parse().ok()).unwrap_or(0);
-    if version < acknowledged {
-        world.violate(format!("{acknowledged} changes were acknowledged, and the resource is at {version}"));
-    }
-    delete_resource(world).await;
-}
-
-async fn delete_resource(world: &Arc<World>) {
-    insist(world, "delete", |control| async move {
-        match control.delete(Kind::Tool, "default", "shared").await {
-            // Deleted by a request whose answer was lost, or never there.
-            Err(ControlError::NotFound { .. }) => Ok(()),
-            answer => answer,
-        }
-    })
-    .await;
-}
-
-/// Two tasks of one name at once: one of them is refused, and says so.
-async fn contend_for_name(world: &Arc<World>) {
-    meet(world).await;
-    let (first, second) = futures_util::future::join(create_contended(world), create_contended(world)).await;
-    if first && second {
-        world.violate("two tasks were accepted under one name".into());
-    }
-}
-
-/// Whether it was told that its task was accepted. One that got no answer asks again.
-async fn create_contended(world: &Arc<World>) -> bool {
-    let text =
-        "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
-    loop {
-        let new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource);
-        let create = world.ask(move |control| async move {
-            match new {
-                Some(new) => control.create_task(new).await,
-                None => Err(ControlError::Contended),
-            }
-        });
-        match create.await {
-            Some(Ok(_)) => return true,
-            Some(Err(ControlError::Conflict(_))) => return false,
-            Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
-            Some(Err(error)) => {
-                world.violate(format!("a name that is taken was answered with: {error}"));
-                return false;
-            }
-        }
     }
 }
 

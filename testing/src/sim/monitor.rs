@@ -33,6 +33,8 @@ pub struct Monitor {
     finished: BTreeSet<String>,
     finished_in_log: BTreeSet<StepId>,
     log: BTreeMap<TaskId, (u64, bool)>,
+    /// The last input of each task, and the last that was consumed.
+    inputs: BTreeMap<TaskId, (u64, u64)>,
     position: u64,
     workers: BTreeMap<String, Alive>,
     effects: BTreeMap<String, Effect>,
@@ -63,6 +65,7 @@ impl Monitor {
             finished: BTreeSet::new(),
             finished_in_log: BTreeSet::new(),
             log: BTreeMap::new(),
+            inputs: BTreeMap::new(),
             position: 0,
             workers: BTreeMap::new(),
             effects: BTreeMap::new(),
@@ -101,6 +104,8 @@ impl Monitor {
                     self.violations.extend(problem);
                 }
                 Write::Blocker(blocker) => self.blocker_written(blocker),
+                Write::Input(input) => self.inputs.entry(input.task).or_default().0 = input.number,
+                Write::Consume { task, upto, .. } => self.inputs.entry(*task).or_default().1 = *upto,
                 Write::Worker(worker) => self.registered(&worker.name, worker.incarnation, now),
                 Write::Event { body: EventBody::AttemptEnded { run, end: AttemptEnd::Lost, .. }, .. } => {
                     self.check_was_silent(*run, now);
@@ -111,6 +116,7 @@ impl Monitor {
         for write in &bundle.writes {
             if let Write::NewRun(run) | Write::Run(run) = write {
                 self.check_settled(run);
+                self.check_inputs_taken(bundle.command, run);
             }
         }
     }
@@ -177,6 +183,20 @@ impl Monitor {
             && let Some(step) = self.open_steps.range(steps).next()
         {
             self.violations.push(format!("{} ended as {:?} and left {step} open", run.id, run.tag()));
+        }
+    }
+
+    /// A worker doesn't leave a run to wait, to sleep or as done while there is something it was told.
+    fn check_inputs_taken(&mut self, command: Command, run: &Run) {
+        let left = match run.tag() {
+            RunTag::Waiting | RunTag::Sleeping => command == Command::Yield,
+            RunTag::Ok => true,
+            RunTag::Queued | RunTag::Running | RunTag::Error | RunTag::Timeout | RunTag::Cancelled => false,
+        };
+        let (last, consumed) = self.inputs.get(&run.task).copied().unwrap_or_default();
+        if left && consumed < last {
+            let (id, tag) = (run.id, run.tag());
+            self.violate(format!("promise 4: {id} was left as {tag:?}, and input {last} was not taken"));
         }
     }
 

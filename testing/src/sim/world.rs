@@ -1,5 +1,8 @@
 //! The world that a seed plays in: one server, a few workers, a network, and what goes wrong with them.
 
+mod network;
+mod processes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -8,22 +11,19 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use ostler_control::{Background, Control, ControlConfig};
-use ostler_kernel::{Bundle, Command, Refusal, Runtime, runtime::timeout};
-use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError, Request, Response, WorkerPort};
+use ostler_control::{Background, Control};
+use ostler_kernel::{Bundle, Command, Refusal, Runtime};
 use ostler_store::{Claimed, Committed, SqliteStore, StoreExt, TaskFilter};
-use ostler_worker::{Equipment, WorkerConfig, WorkerHandle, start};
-use tokio::sync::{oneshot, watch};
+use ostler_worker::WorkerHandle;
+use tokio::sync::watch;
 
 use super::{
     bug::{Bug, Condition},
-    effects::{SimGateway, SimRunner, SimToolbox},
     executor::{Executor, Node, NodeRuntime, WORLD},
     hold::{Holds, Row},
-    link::SimLink,
     monitor::Monitor,
     rng::Rng,
-    store::{Instant, SimStore},
+    store::Instant,
 };
 
 pub const LEASE: Duration = Duration::from_secs(2);
@@ -194,155 +194,6 @@ impl World {
         self.state().cut.contains(&node) || self.draw(|rng| rng.one_in(25))
     }
 
-    // Processes.
-
-    pub fn boot_server(self: &Arc<Self>) {
-        let calendar_only = self.bug == Some(Bug::LeaseByCalendar);
-        self.executor.boot(SERVER, calendar_only);
-        let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, SERVER);
-        let sqlite = match SqliteStore::open_inline(&self.path) {
-            Ok(sqlite) => Arc::new(sqlite),
-            Err(error) => return self.violate(format!("the store does not open: {error}")),
-        };
-        let store = Arc::new(SimStore::new(Arc::clone(&sqlite), Arc::clone(self), Arc::clone(&runtime)));
-        let control = Control::new(store, runtime, ControlConfig { lease: LEASE });
-        let background = control.start();
-        self.state().server = Some(Server { control, sqlite, _background: background });
-        self.log("the server is up");
-        if self.bug == Some(Bug::JudgeDoesNotWait) {
-            let (world, clock) = (Arc::clone(self), self.network());
-            let believe = async move {
-                clock.sleep(Duration::from_millis(20)).await;
-                world.executor.believe(SERVER, LEASE);
-            };
-            self.network().spawn("believe", Box::pin(believe)).detach();
-        }
-    }
-
-    /// Kills the server where it stands; it comes back a little later.
-    pub fn crash_server(self: &Arc<Self>) {
-        let server = self.state().server.take();
-        if server.is_none() {
-            return;
-        }
-        self.executor.kill(SERVER);
-        drop(server);
-        let (world, clock) = (Arc::clone(self), self.network());
-        let pause = Duration::from_millis(self.draw(|rng| rng.between(1, 1500)));
-        let restart = async move {
-            clock.sleep(pause).await;
-            world.boot_server();
-        };
-        self.network().spawn("restart", Box::pin(restart)).detach();
-    }
-
-    pub fn boot_worker(self: &Arc<Self>, name: &str) -> Node {
-        self.retire(name);
-        self.boot_twin(name)
-    }
-
-    /// Starts a worker whatever else has its name.
-    pub fn boot_twin(self: &Arc<Self>, name: &str) -> Node {
-        let node = {
-            let mut state = self.state();
-            state.next_node += 1;
-            Node(state.next_node)
-        };
-        self.executor.boot(node, false);
-        let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, node);
-        let equipment = Equipment {
-            port: Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime))),
-            gateway: Arc::new(SimGateway { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
-            toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
-            runner: Arc::new(SimRunner),
-            runtime,
-        };
-        let slots = self.draw(|rng| rng.between(1, 4)) as usize;
-        let handle = start(WorkerConfig { name: name.to_owned(), slots }, equipment);
-        self.state().workers.insert(node, (name.to_owned(), handle));
-        self.log(format!("worker {name} is up"));
-        node
-    }
-
-    /// Whoever starts a worker under a name knows the one before to be dead or stuck. Stuck ones wake only
-    /// after their lease.
-    fn retire(self: &Arc<Self>, name: &str) {
-        let until = self.executor.now() + LEASE + Duration::from_millis(1);
-        for (node, other) in self.workers() {
-            if other == name {
-                self.state().stuck.insert(node, until);
-                self.stand_still(node, LEASE);
-            }
-        }
-    }
-
-    /// Stops a worker where it stands, and lets it go on later.
-    pub fn stand_still(self: &Arc<Self>, node: Node, span: Duration) {
-        self.executor.pause(node, true);
-        let (world, clock) = (Arc::clone(self), self.network());
-        let wake = async move {
-            clock.sleep(span).await;
-            loop {
-                let stuck = world.state().stuck.get(&node).copied().unwrap_or_default();
-                let left = stuck.saturating_sub(world.executor.now());
-                if left.is_zero() {
-                    return world.executor.pause(node, false);
-                }
-                clock.sleep(left).await;
-            }
-        };
-        self.network().spawn("wake", Box::pin(wake)).detach();
-    }
-
-    pub fn workers(&self) -> Vec<(Node, String)> {
-        self.state().workers.iter().map(|(node, (name, _))| (*node, name.clone())).collect()
-    }
-
-    pub fn kill_worker(&self, node: Node) {
-        let handle = self.state().workers.remove(&node);
-        self.executor.kill(node);
-        self.executor.pause(node, false);
-        drop(handle);
-    }
-
-    /// Asks a worker to stop, as at the end of its machine's day; another starts when it has.
-    pub fn stop_worker(self: &Arc<Self>, node: Node) {
-        let Some((name, handle)) = self.state().workers.remove(&node) else { return };
-        let (world, clock) = (Arc::clone(self), self.network());
-        let stop = async move {
-            let stopped = timeout(&*clock, Duration::from_secs(20), handle.stop()).await;
-            world.log(format!("worker {name} stopped: {stopped:?}"));
-            world.executor.kill(node);
-            if !world.is_calm() {
-                world.boot_worker(&name);
-            }
-        };
-        self.network().spawn("stop", Box::pin(stop)).detach();
-    }
-
-    pub fn cut(&self, node: Node, cut: bool) {
-        let mut state = self.state();
-        if cut {
-            state.cut.insert(node)
-        } else {
-            state.cut.remove(&node)
-        };
-    }
-
-    pub fn slow_down(&self, node: Node, slow: bool) {
-        let mut state = self.state();
-        if slow {
-            state.slow.insert(node)
-        } else {
-            state.slow.remove(&node)
-        };
-    }
-
-    /// The longest that a message of this node takes, in milliseconds.
-    pub fn slowness(&self, node: Node) -> u64 {
-        if self.state().slow.contains(&node) { 2 * LEASE.as_millis() as u64 } else { 8 }
-    }
-
     pub fn server_node(&self) -> Node {
         SERVER
     }
@@ -375,70 +226,6 @@ impl World {
         };
         self.executor.kill_all();
         drop((server, workers));
-    }
-
-    // The network.
-
-    pub fn deliver(self: &Arc<Self>, from: Node, text: String, answer: Option<oneshot::Sender<String>>) {
-        let Some(control) = self.control() else { return };
-        let Ok(mut request) = serde_json::from_str::<Request>(&text) else {
-            return self.violate(format!("a message can't be read back: {text}"));
-        };
-        self.pass_for_holder(&mut request);
-        let world = Arc::clone(self);
-        let serve = async move {
-            let response: Result<Response, LinkError> = control.call(request).await;
-            let Some(answer) = answer else { return };
-            if world.loses_message(from) {
-                return;
-            }
-            let text = serde_json::to_string(&response).unwrap_or_default();
-            let clock = world.network();
-            let slowness = world.slowness(from);
-            let delay = Duration::from_millis(world.draw(|rng| rng.between(0, slowness)));
-            let carry = async move {
-                clock.sleep(delay).await;
-                let _ = answer.send(text);
-            };
-            world.network().spawn("answer", Box::pin(carry)).detach();
-        };
-        NodeRuntime::new(&self.executor, SERVER).spawn("call", Box::pin(serve)).detach();
-    }
-
-    /// Where the epoch is not looked at, it is not looked at who asks either.
-    fn pass_for_holder(&self, request: &mut Request) {
-        use ostler_kernel::Command::{Finish, Journal, Yield};
-        let (caller, run) = match (self.bug, request) {
-            (
-                Some(Bug::JournalWithoutEpoch | Bug::Unchecked(Journal, Condition::Run)),
-                Request::Journal(JournalRequest { caller, key, .. }),
-            )
-            | (
-                Some(Bug::FinishWithoutEpoch | Bug::Unchecked(Finish | Yield, Condition::Run)),
-                Request::Leave(LeaveRequest { caller, key, .. }),
-            ) => (caller, key.run),
-            _ => return,
-        };
-        let sqlite = self.state().server.as_ref().map(|server| Arc::clone(&server.sqlite));
-        let run = sqlite.and_then(|sqlite| sqlite.run(run).now_or_never()).and_then(Result::ok).flatten();
-        if let Some(lease) = run.as_ref().and_then(|run| run.lease()) {
-            *caller = Caller { worker: lease.worker.clone(), incarnation: lease.incarnation };
-        }
-    }
-
-    /// Asks the server something, as a client; none if it died before it answered.
-    pub async fn ask<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
-        self: &Arc<Self>,
-        question: impl FnOnce(Arc<Control>) -> F,
-    ) -> Option<T> {
-        let control = self.control()?;
-        let (sender, receiver) = oneshot::channel();
-        let asked = question(control);
-        let serve = async move {
-            let _ = sender.send(asked.await);
-        };
-        NodeRuntime::new(&self.executor, SERVER).spawn("request", Box::pin(serve)).detach();
-        receiver.await.ok()
     }
 
     // What is seen.
