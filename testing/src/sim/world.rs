@@ -254,7 +254,7 @@ impl World {
     fn count_conditions(&self, bundle: &Bundle, result: &Result<Committed, Refusal>) {
         let refusals = &mut self.state().refusals;
         for expect in &bundle.expect {
-            let refused = matches!(result, Err(refusal) if refusal.expect == *expect);
+            let refused = matches!(result, Err(refusal) if refusal.unmet() == Some(expect));
             *refusals.entry((bundle.command, Condition::of(expect))).or_default() += u64::from(refused);
         }
     }
