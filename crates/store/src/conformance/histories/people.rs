@@ -169,7 +169,7 @@ impl History<'_> {
         let name = self.worker_name();
         let former = self.worker_row(&name).await?.filter(|_| !self.dice.one_in(6));
         self.claims.remove(&name);
-        Ok(worker::register(&name, self.dice.roll() >> 1, former.as_ref(), self.now).1)
+        Ok(worker::register(&name, self.dice.roll(), former.as_ref(), self.now).1)
     }
 
     pub(super) async fn renew(&mut self) -> Result<Bundle, String> {

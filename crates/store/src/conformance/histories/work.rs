@@ -39,12 +39,16 @@ impl History<'_> {
         Ok(Some(end::leave(&view, key, &progress, leave, self.now, self.dice.roll())))
     }
 
-    /// The key of the next write; now and then one of a former holder, or of a write that was made before.
+    /// The key of the next write; now and then one of a former or a later holder, of a write that was made
+    /// before, or of one that comes too early.
     fn write_key(&mut self, view: &RunView) -> WriteKey {
         let (mut epoch, mut number) = (view.run.epoch, view.run.journal + 1);
-        match self.dice.below(20) {
+        match self.dice.below(30) {
             0 => epoch -= 1,
-            1 => number = view.run.journal.max(1),
+            1 => epoch += 1,
+            2 => number = view.run.journal.max(1),
+            3 => number = 1 + self.dice.below(number),
+            4 => number += 1 + self.dice.below(2),
             _ => {}
         }
         WriteKey { run: view.run.id, epoch, number }
