@@ -436,7 +436,8 @@ fn hostile_sizes_are_refused() {
 
 #[test]
 fn every_example_is_valid_and_supported() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    // Cargo starts tests in their package; a path compiled in would be another clone's in a shared build folder.
+    let folder = Path::new("../../examples");
     let mut seen = 0;
     for example in fs::read_dir(folder).unwrap() {
         for file in fs::read_dir(example.unwrap().path()).unwrap() {

@@ -192,7 +192,7 @@ pub fn run_with(command: &mut Command, stdin: &str) -> Ran {
 }
 
 pub fn example(path: &str) -> String {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let examples = std::env::current_dir().unwrap().join("../../examples");
     examples.join(path).canonicalize().unwrap().to_str().unwrap().to_owned()
 }
 
