@@ -25,7 +25,7 @@ pub struct Monitor {
     lease: Duration,
     runs: BTreeMap<RunId, Run>,
     sessions: Sessions,
-    /// Whether it was answered.
+    /// Whether it was answered, or is void.
     blockers: BTreeMap<BlockerId, bool>,
     open_steps: BTreeSet<StepId>,
     closed_steps: BTreeSet<StepId>,
@@ -201,12 +201,12 @@ impl Monitor {
     }
 
     fn blocker_written(&mut self, blocker: &Blocker) {
-        let answered = matches!(blocker.state, BlockerState::Resolved { .. });
-        let before = self.blockers.insert(blocker.id, answered);
-        // Opened by the one that begins to wait, answered once.
-        if before != answered.then_some(false) {
+        let closed = !matches!(blocker.state, BlockerState::Open);
+        let before = self.blockers.insert(blocker.id, closed);
+        // Opened by the one that begins to wait; then answered, or void because its run ended: once.
+        if before != closed.then_some(false) {
             let id = blocker.id;
-            self.violate(format!("{id} was {} twice", if answered { "answered" } else { "opened" }));
+            self.violate(format!("{id} was {} twice", if closed { "closed" } else { "opened" }));
         }
     }
 
