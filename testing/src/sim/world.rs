@@ -247,7 +247,13 @@ impl World {
                 self.read_log(store).await;
             }
             Ok(_) => self.log(format!("resent {:?} {}", bundle.command, subject(bundle))),
-            Err(refusal) => self.log(format!("{refusal}")),
+            Err(refusal) => {
+                self.log(format!("{refusal}"));
+                // A constraint is the last guard. What it keeps out, a condition should have.
+                if refusal.unmet().is_none() {
+                    self.violate(format!("no condition of it was unmet, and yet: {refusal}"));
+                }
+            }
         }
     }
 
