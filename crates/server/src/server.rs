@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::Arc,
     time::Duration,
 };
 
@@ -141,19 +141,23 @@ impl Server {
             self.phase.send_replace(Phase::Stopped);
             self.alive.recv().await;
         }
-        let store = Arc::downgrade(&self.app.store);
+        let store = Arc::clone(&self.app.store);
         drop(self);
-        closed(&*runtime, &store).await;
+        close(&*runtime, store).await;
     }
 }
 
-/// What works in the background is told to stop, and lets go of the store a moment later.
-async fn closed(runtime: &dyn Runtime, store: &Weak<SqliteStore>) {
+/// What works in the background is told to stop, and lets go of the store a moment later. Whoever lets go last
+/// closes it, which may take as long as the log takes to be written into the database.
+async fn close(runtime: &dyn Runtime, store: Arc<SqliteStore>) {
     for _ in 0..1000 {
-        if store.strong_count() == 0 {
-            return;
+        if Arc::strong_count(&store) == 1 {
+            break;
         }
         runtime.sleep(Duration::from_millis(1)).await;
+    }
+    if let Err(error) = tokio::task::spawn_blocking(move || drop(store)).await {
+        telemetry::not_closed(&error);
     }
 }
 

@@ -24,3 +24,7 @@ pub fn listening(url: &str) {
 pub fn not_removed(what: &str, error: &dyn fmt::Display) {
     tracing::warn!(what, %error, "can't remove a file");
 }
+
+pub fn not_closed(error: &dyn fmt::Display) {
+    tracing::error!(%error, "the store was not closed in good order");
+}

@@ -17,6 +17,7 @@ mod writer;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
 };
 
 use async_trait::async_trait;
@@ -40,10 +41,12 @@ use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
 /// How many callers a batch may hold. Past it the sync is cheap already, and the first would wait too long.
 const MAX_BATCH: usize = 512;
 
+/// Closed in the order of its fields: the readers, then the writer, who as the last one folds the log into the
+/// database, and only then the lock is let go.
 pub struct SqliteStore {
     options: Options,
-    writer: Writer,
     readers: Mutex<Vec<Connection>>,
+    writer: Writer,
     tail: Arc<Mutex<Tail>>,
     hints: watch::Receiver<Hint>,
     /// Held as long as the store is open: nobody else may open the file.
@@ -51,9 +54,15 @@ pub struct SqliteStore {
 }
 
 enum Writer {
-    Thread(mpsc::Sender<Job>),
+    Thread(WriterThread),
     /// For the simulation: commits happen inside the call. None after it broke and could not be reopened.
     Inline(Mutex<(Option<Connection>, Memory)>),
+}
+
+/// Dropping it waits until the thread has written what it was given and closed its connection.
+struct WriterThread {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl SqliteStore {
@@ -77,9 +86,9 @@ impl SqliteStore {
         let writer = if options.inline {
             Writer::Inline(Mutex::new((Some(connection), memory)))
         } else {
-            Writer::Thread(start(connection, memory, options.clone())?)
+            Writer::Thread(WriterThread::start(connection, memory, options.clone())?)
         };
-        Ok(Self { options, writer, readers: Mutex::new(Vec::new()), tail, hints, _lock: lock })
+        Ok(Self { options, readers: Mutex::new(Vec::new()), writer, tail, hints, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -109,9 +118,7 @@ impl SqliteStore {
         let (sender, receiver) = oneshot::channel();
         let job = job(sender);
         match &self.writer {
-            Writer::Thread(jobs) => {
-                jobs.send(job).await.map_err(|_| StoreError::Unavailable("the writer has stopped".into()))?;
-            }
+            Writer::Thread(writer) => writer.send(job).await?,
             Writer::Inline(state) => self.write_inline(&mut guard(state), job)?,
         }
         receiver.await.unwrap_or_else(|_| Err(StoreError::Unknown("the writer stopped".into())))
@@ -173,13 +180,30 @@ fn reopen(options: &Options, memory: &mut Memory) -> Result<Connection, OpenErro
     Ok(connection)
 }
 
-fn start(connection: Connection, memory: Memory, options: Options) -> Result<mpsc::Sender<Job>, OpenError> {
-    let (sender, receiver) = mpsc::channel(4096);
-    std::thread::Builder::new()
-        .name("ostler-store".into())
-        .spawn(move || serve(connection, memory, &options, receiver))
-        .map_err(|error| OpenError::Io { path: PathBuf::new(), error })?;
-    Ok(sender)
+impl WriterThread {
+    fn start(connection: Connection, memory: Memory, options: Options) -> Result<Self, OpenError> {
+        let (jobs, receiver) = mpsc::channel(4096);
+        let thread = std::thread::Builder::new()
+            .name("ostler-store".into())
+            .spawn(move || serve(connection, memory, &options, receiver))
+            .map_err(|error| OpenError::Io { path: PathBuf::new(), error })?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    async fn send(&self, job: Job) -> Result<(), StoreError> {
+        let stopped = || StoreError::Unavailable("the writer has stopped".into());
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).await.map_err(|_| stopped())
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the store's writer ended in a panic");
+        }
+    }
 }
 
 /// The first job and all that waits behind it. Where the processors are busy, those who are about to bring more
@@ -222,3 +246,6 @@ fn serve(connection: Connection, mut memory: Memory, options: &Options, mut jobs
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ async fn what_was_accepted_is_there_after_a_restart() {
     let (name, token) = (place.task().await, place.server.token().to_owned());
     let Place { server, folder } = place;
     server.shutdown().await;
+    let log = fs::metadata(folder.path().join("store.db-wal"));
+    assert_eq!(log.map_or(0, |log| log.len()), 0, "all is in the one file of the store");
     let server = start_in(folder.path()).await.unwrap();
     assert_eq!(server.token(), token, "the token stays");
     let place = Place { server, folder };

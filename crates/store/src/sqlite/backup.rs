@@ -8,6 +8,8 @@ use std::{
 
 use rusqlite::Connection;
 
+use super::open::private_file;
+
 /// Copies to a file beside the target, syncs it, and renames: a copy that is there is whole.
 pub fn backup(reader: &Connection, target: &Path) -> rusqlite::Result<PathBuf> {
     let mut part = target.as_os_str().to_owned();
@@ -17,6 +19,7 @@ pub fn backup(reader: &Connection, target: &Path) -> rusqlite::Result<PathBuf> {
     if part.exists() {
         std::fs::remove_file(&part).map_err(failed)?;
     }
+    private_file(&part).map_err(failed)?;
     // It writes to no table of ours, but a reader that may only ask is not allowed even that.
     reader.pragma_update(None, "query_only", false)?;
     reader.execute("VACUUM INTO ?1", [part.to_string_lossy()])?;

@@ -1,8 +1,9 @@
 //! Opens connections: the one place that does, so that every one of them has the same settings.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{ErrorKind, Read, Seek, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -64,6 +65,10 @@ impl Options {
 }
 
 pub fn writer(options: &Options) -> Result<Connection, OpenError> {
+    if options.vfs.is_none() {
+        let path = &options.path;
+        private_file(path).map_err(|error| OpenError::Io { path: path.clone(), error })?;
+    }
     settle_log(&options.path)?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -77,6 +82,12 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
     Ok(connection)
+}
+
+/// Opens a file, makes it if it isn't there, for its owner only: a store holds what people told their agents.
+/// SQLite gives the files beside a database the permissions of the database.
+pub fn private_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Brings to disk what a log holds before anyone hears of it. A process that died, or a sync that failed, leaves

@@ -78,7 +78,8 @@ fn copy_files(backup: &Path, copy: &Path) -> Result<(), RestoreError> {
 /// Without the permissions of the source: a backup may be read-only, a store may not.
 fn copy_file(from: &Path, to: &Path) -> Result<(), RestoreError> {
     let mut source = File::open(from).map_err(io_at(from))?;
-    let mut target = File::create(to).map_err(io_at(to))?;
+    let mut target = open::private_file(to).map_err(io_at(to))?;
+    target.set_len(0).map_err(io_at(to))?;
     io::copy(&mut source, &mut target).map_err(io_at(to))?;
     target.sync_all().map_err(io_at(to))
 }

@@ -1,0 +1,82 @@
+//! What is on disk before, while and after a store is open.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use ostler_kernel::{
+    Timestamp,
+    resource::{ResourceKey, StoredResource, put},
+};
+use tempfile::TempDir;
+
+use super::*;
+use crate::StoreExt;
+
+#[tokio::test]
+async fn a_store_that_was_closed_is_one_file_and_can_be_opened_at_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    for (round, inline) in [false, true, false, true, false].into_iter().enumerate() {
+        let store = SqliteStore::open_with(Options { inline, ..Options::at(&path) }).unwrap();
+        assert_eq!(names(&store).await.len(), round, "what was written before is there");
+        write(&store, &format!("agent-{round}")).await;
+        assert!(fs::metadata(beside(&path, "-wal")).unwrap().len() > 0, "what was written is in the log");
+        assert_eq!(names(&store).await.len(), round + 1, "a reader has been at it too");
+        drop(store);
+        assert_eq!(fs::metadata(beside(&path, "-wal")).map_or(0, |log| log.len()), 0, "the log is folded");
+    }
+}
+
+#[tokio::test]
+async fn a_store_stays_shut_until_its_last_write_is_in_the_file() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    // Sent, and nobody waits for the answer.
+    let (sender, _) = oneshot::channel();
+    let Writer::Thread(writer) = &store.writer else { panic!("it has a thread") };
+    writer.send(Job::Commit(vec![bundle("late")], sender)).await.unwrap();
+    drop(store);
+    let copy = folder.path().join("copy.db");
+    fs::copy(&path, &copy).unwrap();
+    assert_eq!(names(&SqliteStore::open(&copy).unwrap()).await, ["late"], "without the log beside it");
+}
+
+#[tokio::test]
+async fn nobody_else_can_read_what_is_stored() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    write(&store, "secretive").await;
+    let backup = store.backup(&folder.path().join("backup.db")).unwrap();
+    let restored = folder.path().join("restored.db");
+    restore(&backup, &restored, false).unwrap();
+    for file in [path.clone(), beside(&path, "-wal"), beside(&path, "-shm"), backup, restored] {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+}
+
+async fn write(store: &SqliteStore, name: &str) {
+    store.commit(vec![bundle(name)]).await.unwrap().remove(0).unwrap();
+}
+
+fn bundle(name: &str) -> Bundle {
+    let key = ResourceKey { kind: "Agent".into(), namespace: "default".into(), name: name.into() };
+    let (created_at, document) = (Timestamp::from_millis(1), serde_json::json!({}));
+    put(StoredResource { key, version: 1, generation: 1, created_at, document }, None)
+}
+
+async fn names(store: &SqliteStore) -> Vec<String> {
+    let resources = store.resources("Agent".into(), None, None, 100).await.unwrap();
+    resources.into_iter().map(|resource| resource.key.name).collect()
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
