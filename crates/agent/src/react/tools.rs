@@ -8,7 +8,10 @@ use ostler_kernel::{
     Entry, ErrorClass, Failure, Step, StepKind, StepOutcome, Usage, conversation::ToolCallRef,
     run::journal::Progress,
 };
-use ostler_tools::ToolRequest;
+use ostler_tools::{
+    ToolRequest,
+    taxonomy::{OUTCOME_UNKNOWN, ToolCode},
+};
 
 use super::{Loop, Next, done};
 use crate::port::Stopped;
@@ -73,7 +76,7 @@ async fn call(port: &dyn crate::RunnerPort, step: Step) -> Result<Called, Stoppe
     let began = port.runtime().monotonic();
     let StepKind::Tool { call, arguments, idempotent } = step.kind.clone() else {
         let call = ToolCallRef { id: String::new(), name: step.kind.name().to_owned() };
-        let result = Err(Failure::permanent("tool_unsupported", "not a tool call"));
+        let result = Err(Failure::permanent(ToolCode::UnsupportedTool.name(), "not a tool call"));
         return Ok(Called { step, call, result, took: Duration::ZERO });
     };
     // Opened by an earlier attempt, so it may have been made: whether it was, only the tool knows.
@@ -81,7 +84,7 @@ async fn call(port: &dyn crate::RunnerPort, step: Step) -> Result<Called, Stoppe
     let result = if was_begun && !idempotent {
         Err(Failure::new(
             ErrorClass::OutcomeUnknown,
-            "outcome_unknown",
+            OUTCOME_UNKNOWN,
             "the worker was lost during this call; it may or may not have happened, and it was not repeated",
         ))
     } else {
@@ -102,7 +105,7 @@ async fn make(
     let tool = start.plan.tool(&call.name).ok_or_else(|| {
         let known: Vec<_> = start.plan.tools.iter().map(|tool| tool.name.as_str()).collect();
         let message = format!("there is no tool {:?}; the tools are: {}", call.name, known.join(", "));
-        Failure::permanent("unsupported_tool", message)
+        Failure::permanent(ToolCode::UnsupportedTool.name(), message)
     })?;
     let arguments = read_arguments(arguments)?;
     let request = ToolRequest {
@@ -120,9 +123,12 @@ fn read_arguments(text: &str) -> Result<serde_json::Value, Failure> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     match serde_json::from_str(text) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(value),
-        Ok(_) => Err(Failure::permanent("invalid_input", "the arguments must be a JSON object")),
-        Err(error) => {
-            Err(Failure::permanent("invalid_input", format!("the arguments are not valid JSON: {error}")))
+        Ok(_) => {
+            Err(Failure::permanent(ToolCode::InvalidInput.name(), "the arguments must be a JSON object"))
         }
+        Err(error) => Err(Failure::permanent(
+            ToolCode::InvalidInput.name(),
+            format!("the arguments are not valid JSON: {error}"),
+        )),
     }
 }
