@@ -104,7 +104,8 @@ impl Written {
         Ok((server.url, Some(data)))
     }
 
-    fn data(&self) -> Option<&Path> {
+    /// The data folder that was named, if one was.
+    pub fn data(&self) -> Option<&Path> {
         self.data.as_deref().filter(|folder| !folder.as_os_str().is_empty())
     }
 }

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use serde_json::Value;
 use support::{Up, agent, example, slow_agent};
 
@@ -34,6 +36,22 @@ fn an_agent_is_declared_run_and_looked_at() {
     let trace = up.ostler(["trace", "first"]);
     assert!(trace.ok().contains("STEP") && trace.stdout.contains("model mock-1"), "{trace:?}");
     assert!(trace.stdout.contains('█') || trace.stdout.contains('▏'), "{trace:?}");
+}
+
+#[test]
+fn what_up_says_to_try_works_in_any_folder() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let data = elsewhere.path().join("it's here");
+    for (arguments, from) in [(vec![], None), (vec!["--data", data.to_str().unwrap()], Some(Path::new("/")))]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let up = Up::start_in(folder.path(), &arguments);
+        let said = up.wait_for_line("run hello").join("\n");
+        let commands = said.split_once("try it").unwrap().1;
+        let ran = support::run(&mut support::shell(from.unwrap_or(folder.path()), commands));
+        assert!(ran.ok().starts_with("model-endpoint/mock created\nagent/hello created\n"), "{ran:?}");
+        assert!(ran.stdout.contains("Say hello to the world."), "{ran:?}");
+    }
 }
 
 #[test]

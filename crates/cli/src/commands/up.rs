@@ -1,6 +1,11 @@
 //! `ostler up`: server and worker in one process.
 
-use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    future::pending,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ostler_server::{Server, ServerConfig, StartError};
 use ostler_spec::GoDuration;
@@ -142,8 +147,18 @@ fn say_ready(app: &App, server: &Server) {
     let data = data.canonicalize().unwrap_or(data);
     app.output.note(format!("{} {}", paint.tone(Tone::Good, "ostler is up at"), server.url()));
     app.output.note(format!("  data    {}", data.display()));
-    app.output.note("  try it  ostler apply -f examples/hello/agent.yaml");
-    app.output.note("          ostler run hello \"Say hello to the world.\"");
+    let where_to = app.written.data().map_or_else(String::new, |_| format!(" --data {}", quoted(&data)));
+    app.output.note(format!("  try it  printf '{HELLO}' | ostler{where_to} apply -f -"));
+    app.output.note(format!("          ostler{where_to} run hello \"Say hello to the world.\""));
+}
+
+/// The smallest agent there is, on a model that needs no key: to be pasted into a shell, wherever that is.
+const HELLO: &str = "kind: ModelEndpoint\\nmetadata: {name: mock}\\nspec: {provider: mock, default_model: mock-1}\\n\
+    ---\\nkind: Agent\\nmetadata: {name: hello}\\nspec: {model_ref: mock, prompt: You greet people.}\\n";
+
+/// As one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
 
 /// What tells us to stop: Ctrl-C, or whoever looks after services.

@@ -160,7 +160,19 @@ impl Ran {
 
 /// The command in a folder, with nothing of this machine's settings.
 pub fn ostler(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+    plain(Command::new(env!("CARGO_BIN_EXE_ostler")), folder)
+}
+
+/// A shell that knows the command, and stops at the first one that fails.
+pub fn shell(folder: &Path, commands: &str) -> Command {
+    let programs = Path::new(env!("CARGO_BIN_EXE_ostler")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut shell = plain(Command::new("sh"), folder);
+    shell.args(["-ec", commands]).env("PATH", path);
+    shell
+}
+
+fn plain(mut command: Command, folder: &Path) -> Command {
     command.current_dir(folder).env("LANG", "C.UTF-8").env_remove("LC_ALL").env_remove("LC_CTYPE");
     for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG"] {
         command.env_remove(format!("OSTLER_{name}"));
