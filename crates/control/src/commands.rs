@@ -6,7 +6,7 @@ pub mod cancel;
 pub mod create_task;
 pub mod retry;
 
-use ostler_kernel::{Bundle, TaskId, run::RunView};
+use ostler_kernel::{Bundle, TaskId, TaskState, run::RunView};
 use ostler_store::{StoreExt, TaskFilter, TaskRef, TaskRow};
 
 use crate::{Control, ControlError};
@@ -25,7 +25,21 @@ impl Control {
     }
 
     pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRow>, ControlError> {
-        Ok(self.store.tasks(filter).await?)
+        let mut rows = self.store.tasks(filter).await?;
+        for row in &mut rows {
+            self.count_so_far(row).await?;
+        }
+        Ok(rows)
+    }
+
+    /// A step writes no row of its task, so what a task that is at work has used stands in its run alone.
+    pub async fn count_so_far(&self, row: &mut TaskRow) -> Result<(), ControlError> {
+        if row.task.state == TaskState::Running
+            && let Some(run) = self.store.run(row.task.run).await?
+        {
+            row.task.usage = run.usage;
+        }
+        Ok(())
     }
 
     /// Reads the task's run, decides, commits; again if something changed in between. Returns the view that

@@ -127,7 +127,8 @@ async fn read(
     Name(task): Name,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
-    let row = find(&app, &task, parameters).await?;
+    let mut row = find(&app, &task, parameters).await?;
+    app.control.count_so_far(&mut row).await?;
     Ok(answer(StatusCode::OK, &TaskView::from(&row)))
 }
 

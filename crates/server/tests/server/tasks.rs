@@ -96,6 +96,10 @@ async fn a_task_that_is_done_says_what_came_of_it() {
     let mut held = worker.claim().await;
     assert_eq!(place.get(&format!("/v1/tasks/{name}")).await.json()["status"]["phase"], "Running");
     worker.step(&mut held).await;
+    let so_far = json!({"input_tokens": 3, "output_tokens": 4, "estimated": false});
+    let working = place.get(&format!("/v1/tasks/{name}")).await.json();
+    assert_eq!((&working["status"]["phase"], &working["status"]["usage"]), (&json!("Running"), &so_far));
+    assert_eq!(place.get("/v1/tasks?state=running").await.json()["items"][0]["status"]["usage"], so_far);
     worker.finish(held, "hello").await;
     let status = place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
     assert_eq!(
