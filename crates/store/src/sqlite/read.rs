@@ -1,8 +1,10 @@
 //! Answers queries, on a connection of a reader.
 
 use ostler_kernel::{
-    BlobId, BlockerId, Run, RunId, RunState, SessionId, Timestamp,
+    BlobId, BlockerId, Entry, Event, Run, RunId, RunState, SessionId, Step, TaskId, Timestamp,
+    resource::{ResourceKey, StoredResource},
     run::{RunView, blocker::Blocker},
+    task::input::Input,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter, types::Value};
 
@@ -15,64 +17,32 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
         Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
         Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
-        Query::Steps(run) => {
-            let sql = "SELECT body FROM (SELECT step, body FROM steps WHERE run = ?1 \
-                UNION ALL SELECT step, body FROM open_steps WHERE run = ?1) ORDER BY step";
-            Answer::Steps(all(connection, sql, [Key(run)], row::step)?)
-        }
+        Query::Steps(run) => Answer::Steps(steps(connection, run)?),
         Query::Session(session) => Answer::Session(load_session(connection, session)?.map(Box::new)),
         Query::SessionByKey { namespace, subject, key } => {
             let sql = "SELECT body FROM sessions WHERE namespace = ?1 AND subject = ?2 AND key = ?3";
             Answer::Session(one(connection, sql, [namespace, subject, key], row::session)?.map(Box::new))
         }
-        Query::Entries { session, from, to } => {
-            let sql =
-                "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-            let to = to.map_or(i64::MAX, |to| i64::try_from(to).unwrap_or(i64::MAX));
-            Answer::Entries(all(connection, sql, params![Key(session), from, to], |row| {
-                Ok((row.get(0)?, from_json(row, 1)?))
-            })?)
-        }
-        Query::Inputs { task, after } => {
-            let sql = "SELECT body FROM inputs WHERE task = ?1 AND number > ?2 ORDER BY number";
-            Answer::Inputs(all(connection, sql, params![Key(task), after], |row| from_json(row, 0))?)
-        }
+        Query::Entries { session, from, to } => Answer::Entries(entries(connection, session, *from, *to)?),
+        Query::Inputs { task, after } => Answer::Inputs(inputs(connection, task, *after)?),
         Query::Blocker(blocker) => Answer::Blocker(load_blocker(connection, blocker)?),
-        Query::Events { task, after, limit } => {
-            let sql =
-                format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
-            Answer::Events(all(connection, &sql, params![Key(task), after, most(*limit)], row::event)?)
-        }
-        Query::Log { after, limit } => {
-            let sql = format!("SELECT {EVENT} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
-            Answer::Events(all(connection, &sql, params![after, most(*limit)], row::event)?)
-        }
+        Query::Events { task, after, limit } => Answer::Events(events(connection, task, *after, *limit)?),
+        Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit)?),
         Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref())?),
         Query::Workers => {
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
             Answer::Workers(all(connection, &sql, [], row::worker)?)
         }
-        Query::Due { now, limit } => {
-            let sql = "SELECT body FROM runs WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
-            Answer::Runs(all(connection, sql, params![now.as_millis(), most(*limit)], row::run)?)
-        }
+        Query::Due { now, limit } => Answer::Runs(due(connection, *now, *limit)?),
         Query::NextDue => {
             let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";
             Answer::Time(one(connection, sql, [], |row| row.get(0))?.map(Timestamp::from_millis))
         }
-        Query::Resource(key) => {
-            let sql =
-                format!("SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3");
-            Answer::Resource(one(connection, &sql, [&key.kind, &key.namespace, &key.name], row::resource)?)
-        }
+        Query::Resource(key) => Answer::Resource(resource(connection, key)?),
         Query::Resources { kind, namespace, after, limit } => {
-            let sql = format!(
-                "SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND (?2 IS NULL OR namespace = ?2) \
-                 AND (namespace, name) > (?3, ?4) ORDER BY namespace, name LIMIT ?5"
-            );
             let (space, name) = after.clone().unwrap_or_default();
             let params = params![kind, namespace, space, name, most(*limit)];
-            Answer::Resources(all(connection, &sql, params, row::resource)?)
+            Answer::Resources(all(connection, &list_of_resources(), params, row::resource)?)
         }
         Query::Blob(blob) => Answer::Blob(load_blob(connection, blob)?),
     })
@@ -130,6 +100,56 @@ fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<T
     sql.push_str(" ORDER BY id DESC LIMIT ?");
     values.push(most(filter.limit).into());
     all(connection, &sql, params_from_iter(values), row::task)
+}
+
+fn steps(connection: &Connection, run: &RunId) -> rusqlite::Result<Vec<Step>> {
+    let sql = "SELECT body FROM (SELECT step, body FROM steps WHERE run = ?1 \
+        UNION ALL SELECT step, body FROM open_steps WHERE run = ?1) ORDER BY step";
+    all(connection, sql, [Key(run)], row::step)
+}
+
+fn entries(
+    connection: &Connection,
+    session: &SessionId,
+    from: u64,
+    to: Option<u64>,
+) -> rusqlite::Result<Vec<(u64, Entry)>> {
+    let sql = "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+    let to = to.map_or(i64::MAX, |to| i64::try_from(to).unwrap_or(i64::MAX));
+    let params = params![Key(session), from, to];
+    all(connection, sql, params, |row| Ok((row.get(0)?, from_json(row, 1)?)))
+}
+
+fn inputs(connection: &Connection, task: &TaskId, after: u64) -> rusqlite::Result<Vec<Input>> {
+    let sql = "SELECT body FROM inputs WHERE task = ?1 AND number > ?2 ORDER BY number";
+    all(connection, sql, params![Key(task), after], |row| from_json(row, 0))
+}
+
+fn events(connection: &Connection, task: &TaskId, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+    all(connection, &sql, params![Key(task), after, most(limit)], row::event)
+}
+
+fn log(connection: &Connection, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
+    all(connection, &sql, params![after, most(limit)], row::event)
+}
+
+fn due(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<Run>> {
+    let sql = "SELECT body FROM runs WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
+    all(connection, sql, params![now.as_millis(), most(limit)], row::run)
+}
+
+fn resource(connection: &Connection, key: &ResourceKey) -> rusqlite::Result<Option<StoredResource>> {
+    let sql = format!("SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND namespace = ?2 AND name = ?3");
+    one(connection, &sql, [&key.kind, &key.namespace, &key.name], row::resource)
+}
+
+fn list_of_resources() -> String {
+    format!(
+        "SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND (?2 IS NULL OR namespace = ?2) \
+         AND (namespace, name) > (?3, ?4) ORDER BY namespace, name LIMIT ?5"
+    )
 }
 
 fn load_run(connection: &Connection, id: RunId) -> rusqlite::Result<Option<Run>> {
