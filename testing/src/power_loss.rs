@@ -4,7 +4,6 @@
 //!
 //! The proof is proven by a store that doesn't sync its commits: there the same cuts must find losses.
 
-mod chance;
 mod cuts;
 mod disk;
 mod faults;
@@ -46,7 +45,7 @@ async fn work(synchronous: Synchronous, n_commits: usize, seed: u64) -> anyhow::
     let world = World::new(witness.clone());
     let mut story = Story::begin(&world, seed).await;
     while witness.n_told() < n_commits {
-        if story.chance.one_in(150) {
+        if story.dice.one_in(150) {
             witness.restart()?;
         }
         story.go_on().await;

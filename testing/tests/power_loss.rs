@@ -19,7 +19,8 @@ fn a_store_that_does_not_sync_its_commits_is_found_out() {
 
 #[test]
 fn a_failing_disk_loses_nothing() {
-    let (struck, findings) = during_faults(120, 60, 1).unwrap();
+    // A seed that comes to a commit which is there after all: one in three does in so few rounds.
+    let (struck, findings) = during_faults(120, 60, 3).unwrap();
     for (kind, n_struck) in
         [("full", struck.full), ("sync", struck.sync), ("write", struck.write), ("killed", struck.killed)]
     {

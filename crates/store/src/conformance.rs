@@ -8,6 +8,7 @@
 
 pub mod bundles;
 pub mod claims;
+pub mod dice;
 pub mod endings;
 pub mod expectations;
 pub mod histories;

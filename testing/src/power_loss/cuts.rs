@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, path::Path};
 
 use ostler_store::{
     SqliteStore, Store,
+    conformance::dice::Dice,
     sqlite::{OpenError, Options},
 };
 use rusqlite::Connection;
 
 use super::{
-    chance::Chance,
     disk::Op,
     history::{Fact, History, Rows},
     platter::Platter,
@@ -33,7 +33,7 @@ enum Trouble {
 
 /// Cuts `n_cuts` times, on two threads.
 pub fn cut(recording: &Recording, n_cuts: usize, seed: u64) -> anyhow::Result<Findings> {
-    let points = points(recording, n_cuts, &mut Chance::new(seed));
+    let points = points(recording, n_cuts, &mut Dice::new(seed));
     std::thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
             let mine = points.iter().copied().skip(half).step_by(2);
@@ -52,14 +52,14 @@ pub fn cut(recording: &Recording, n_cuts: usize, seed: u64) -> anyhow::Result<Fi
 
 /// After how many operations the power goes, in order: a third anywhere, a third right after an answer, and a
 /// third where something else happens than appending to the log.
-fn points(recording: &Recording, n_cuts: usize, chance: &mut Chance) -> Vec<usize> {
+fn points(recording: &Recording, n_cuts: usize, dice: &mut Dice) -> Vec<usize> {
     let Recording { ops, history } = recording;
     let answers: Vec<usize> = history.moments.iter().map(|moment| moment.n_ops).collect();
     let turns = turns(ops);
     let point = |place: usize| match place % 3 {
-        0 => chance.pick(&answers),
-        1 => chance.pick(&turns),
-        _ => Some(chance.below(ops.len() as u64 + 1) as usize),
+        0 => dice.pick(&answers),
+        1 => dice.pick(&turns),
+        _ => Some(dice.below(ops.len() as u64 + 1) as usize),
     };
     let mut points: Vec<usize> = (0..n_cuts).filter_map(point).collect();
     points.sort_unstable();
@@ -96,9 +96,9 @@ fn cut_each(
         recording.ops[carried_out..point].iter().for_each(|op| platter.advance(op));
         carried_out = point;
         findings.n_cuts += 1;
-        let mut chance = Chance::new(seed ^ (findings.n_cuts as u64) << 32 ^ point as u64);
-        let files = platter.cut(&mut chance);
-        match runtime.block_on(look(&files, &recording.history, point, &mut chance))? {
+        let mut dice = Dice::new(seed ^ (findings.n_cuts as u64) << 32 ^ point as u64);
+        let files = platter.cut(&mut dice);
+        match runtime.block_on(look(&files, &recording.history, point, &mut dice))? {
             Ok(()) => {}
             Err(Trouble::Lost(what)) => findings.lost.push(format!("after operation {point}: {what}")),
             Err(Trouble::Unopened(why)) => findings.unopened.push(format!("after operation {point}: {why}")),
@@ -112,7 +112,7 @@ async fn look(
     files: &BTreeMap<String, Vec<u8>>,
     history: &History,
     point: usize,
-    chance: &mut Chance,
+    dice: &mut Dice,
 ) -> anyhow::Result<Result<(), Trouble>> {
     let folder = scratch()?;
     for (name, content) in files {
@@ -127,7 +127,7 @@ async fn look(
     };
     let told = history.told(point);
     Ok(match look_at_rows(&path, history, told)? {
-        Ok(()) => look_for_facts(&store, history, told, chance).await,
+        Ok(()) => look_for_facts(&store, history, told, dice).await,
         trouble => trouble,
     })
 }
@@ -163,10 +163,10 @@ async fn look_for_facts(
     store: &dyn Store,
     history: &History,
     told: usize,
-    chance: &mut Chance,
+    dice: &mut Dice,
 ) -> Result<(), Trouble> {
     for (place, moment) in history.moments[..=told].iter().enumerate() {
-        if place + 8 > told || chance.one_in(20) {
+        if place + 8 > told || dice.one_in(20) {
             for fact in &moment.facts {
                 look_for(store, fact).await?;
             }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use ostler_kernel::{Bundle, Write};
 use ostler_store::{
-    Claim, Committed, Store, StoreError, StoreExt, conformance::world::World, sqlite::Synchronous,
+    Claim, Committed, Store, StoreError, StoreExt,
+    conformance::{dice::Dice, world::World},
+    sqlite::Synchronous,
 };
 
 use super::{
-    chance::Chance,
     disk::Fault,
     story::Story,
     witness::{Recording, Witness},
@@ -35,8 +36,7 @@ pub async fn record(n_rounds: usize, seed: u64) -> anyhow::Result<(Recording, St
     let witness = Arc::new(Witness::new(Synchronous::Full)?);
     let world = World::new(witness.clone());
     let story = Story::begin(&world, seed).await;
-    let mut trouble =
-        Trouble { witness: &witness, story, chance: Chance::new(!seed), struck: Struck::default() };
+    let mut trouble = Trouble { witness: &witness, story, dice: Dice::new(!seed), struck: Struck::default() };
     for round in 0..n_rounds {
         let fault = trouble.any_fault(round);
         trouble.round(fault).await.with_context(|| format!("round {round} of seed {seed}, {fault:?}"))?;
@@ -48,7 +48,7 @@ pub async fn record(n_rounds: usize, seed: u64) -> anyhow::Result<(Recording, St
 struct Trouble<'w> {
     witness: &'w Witness,
     story: Story<'w>,
-    chance: Chance,
+    dice: Dice,
     struck: Struck,
 }
 
@@ -61,32 +61,32 @@ enum Call {
 impl Trouble<'_> {
     /// Every kind in turn, at some point of the next commit, or of the copying of the log behind it.
     fn any_fault(&mut self, round: usize) -> Fault {
-        let far = if self.chance.one_in(3) { 400 } else { 30 };
-        let after = self.chance.below(far);
-        let times = self.chance.pick(&[1, 2, u64::MAX]).unwrap_or(1);
+        let far = if self.dice.one_in(3) { 400 } else { 30 };
+        let after = self.dice.below(far);
+        let times = self.dice.pick(&[1, 2, u64::MAX]).unwrap_or(1);
         match round % 4 {
             0 => Fault::Full { bytes: after * 1500 },
-            1 => Fault::Sync { after: self.chance.below(3), times },
+            1 => Fault::Sync { after: self.dice.below(3), times },
             2 => Fault::Write { after, times },
             _ => Fault::Killed { after },
         }
     }
 
     async fn round(&mut self, fault: Fault) -> anyhow::Result<()> {
-        for _ in 0..self.chance.below(4) {
+        for _ in 0..self.dice.below(4) {
             self.story.go_on().await;
         }
         let call = self.any_call().await;
-        if self.chance.one_in(2) {
+        if self.dice.one_in(2) {
             self.start_alone().await?;
         }
         self.witness.disk.breaks(fault);
         let mut answered = self.try_it(&call).await?;
         let killed = matches!(fault, Fault::Killed { .. });
-        if !killed && self.chance.one_in(2) {
+        if !killed && self.dice.one_in(2) {
             answered |= self.try_it(&call).await?;
         }
-        if killed || self.chance.one_in(3) {
+        if killed || self.dice.one_in(3) {
             self.witness.close();
         }
         self.count(fault);
@@ -102,7 +102,7 @@ impl Trouble<'_> {
     /// A fresh store that nobody reads: when its writer breaks, nobody stands by who still knows the log.
     async fn start_alone(&mut self) -> anyhow::Result<()> {
         self.witness.restart()?;
-        for _ in 0..self.chance.below(3) {
+        for _ in 0..self.dice.below(3) {
             let counter = self.story.world.fresh();
             self.witness.commit(vec![self.story.hand.renew(counter)]).await?;
         }
@@ -110,7 +110,7 @@ impl Trouble<'_> {
     }
 
     async fn any_call(&mut self) -> Call {
-        if self.chance.one_in(4) {
+        if self.dice.one_in(4) {
             self.story.something_to_claim().await;
             return Call::Claim(self.story.next_claim());
         }

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    chance::Chance,
-    disk::{FileNumber, Op},
-};
+use ostler_store::conformance::dice::Dice;
+
+use super::disk::{FileNumber, Op};
 
 const SECTOR: usize = 512;
 
@@ -20,7 +19,7 @@ pub struct Platter<'r> {
     /// Creates and deletes since the folder was synced.
     renamings: Vec<&'r Op>,
     /// Decides what a failed sync threw away.
-    chance: Chance,
+    dice: Dice,
 }
 
 #[derive(Default)]
@@ -42,12 +41,7 @@ enum Mood {
 
 impl<'r> Platter<'r> {
     pub fn new(seed: u64) -> Self {
-        Self {
-            files: BTreeMap::new(),
-            names: BTreeMap::new(),
-            renamings: Vec::new(),
-            chance: Chance::new(seed),
-        }
+        Self { files: BTreeMap::new(), names: BTreeMap::new(), renamings: Vec::new(), dice: Dice::new(seed) }
     }
 
     /// Goes on by one operation.
@@ -70,15 +64,15 @@ impl<'r> Platter<'r> {
             }
             // A system may forget what it could not sync, and then report the next sync as a success.
             Op::FailedSync { file } => {
-                let chance = &mut self.chance;
-                self.files.entry(*file).or_default().under_way.retain(|_| chance.one_in(2));
+                let dice = &mut self.dice;
+                self.files.entry(*file).or_default().under_way.retain(|_| dice.one_in(2));
             }
         }
     }
 
     /// The files as they may be found when the power goes now.
-    pub fn cut(&self, chance: &mut Chance) -> BTreeMap<String, Vec<u8>> {
-        let mood = match chance.below(6) {
+    pub fn cut(&self, dice: &mut Dice) -> BTreeMap<String, Vec<u8>> {
+        let mood = match dice.below(6) {
             0 => Mood::Nothing,
             1 => Mood::Everything,
             2 | 3 => Mood::Some,
@@ -86,22 +80,22 @@ impl<'r> Platter<'r> {
         };
         let mut names = self.names.clone();
         for op in &self.renamings {
-            if mood.keeps(chance) {
+            if mood.keeps(dice) {
                 rename(&mut names, op);
             }
         }
-        let found = names.into_iter().map(|(name, file)| (name, self.content(file, mood, chance)));
+        let found = names.into_iter().map(|(name, file)| (name, self.content(file, mood, dice)));
         found.collect()
     }
 
-    fn content(&self, file: FileNumber, mood: Mood, chance: &mut Chance) -> Vec<u8> {
+    fn content(&self, file: FileNumber, mood: Mood, dice: &mut Dice) -> Vec<u8> {
         let Some(file) = self.files.get(&file) else { return Vec::new() };
         let mut content = file.safe.clone();
         for op in &file.under_way {
-            if mood.keeps(chance) {
+            if mood.keeps(dice) {
                 match op {
-                    Op::Write { offset, bytes, .. } if mood.tears(chance) => {
-                        tear(&mut content, *offset, bytes, chance);
+                    Op::Write { offset, bytes, .. } if mood.tears(dice) => {
+                        tear(&mut content, *offset, bytes, dice);
                     }
                     _ => carry_out(&mut content, op),
                 }
@@ -112,20 +106,20 @@ impl<'r> Platter<'r> {
 }
 
 impl Mood {
-    fn keeps(self, chance: &mut Chance) -> bool {
+    fn keeps(self, dice: &mut Dice) -> bool {
         match self {
             Mood::Nothing => false,
             Mood::Everything => true,
-            Mood::Some => chance.one_in(2),
-            Mood::Most => !chance.one_in(8),
+            Mood::Some => dice.one_in(2),
+            Mood::Most => !dice.one_in(8),
         }
     }
 
-    fn tears(self, chance: &mut Chance) -> bool {
+    fn tears(self, dice: &mut Dice) -> bool {
         match self {
             Mood::Nothing | Mood::Everything => false,
-            Mood::Some => chance.one_in(2),
-            Mood::Most => chance.one_in(8),
+            Mood::Some => dice.one_in(2),
+            Mood::Most => dice.one_in(8),
         }
     }
 }
@@ -148,17 +142,17 @@ fn carry_out(content: &mut Vec<u8>, op: &Op) {
 }
 
 /// Some of the write's sectors arrive, in any order; or it ends at some byte; or only the file grows.
-fn tear(content: &mut Vec<u8>, offset: u64, bytes: &[u8], chance: &mut Chance) {
+fn tear(content: &mut Vec<u8>, offset: u64, bytes: &[u8], dice: &mut Dice) {
     let offset = offset as usize;
-    if chance.one_in(3) {
-        let end = chance.below(bytes.len() as u64 + 1) as usize;
+    if dice.one_in(3) {
+        let end = dice.below(bytes.len() as u64 + 1) as usize;
         return put(content, offset, &bytes[..end]);
     }
     let mut at = 0;
     while at < bytes.len() {
         let to_boundary = SECTOR - (offset + at) % SECTOR;
         let end = bytes.len().min(at + to_boundary);
-        if chance.one_in(2) {
+        if dice.one_in(2) {
             put(content, offset + at, &bytes[at..end]);
         }
         at = end;
@@ -189,7 +183,7 @@ mod tests {
     fn pictures(ops: &[Op]) -> Vec<BTreeMap<String, Vec<u8>>> {
         let mut platter = Platter::new(0);
         ops.iter().for_each(|op| platter.advance(op));
-        let mut all: Vec<_> = (0..500).map(|seed| platter.cut(&mut Chance::new(seed))).collect();
+        let mut all: Vec<_> = (0..500).map(|seed| platter.cut(&mut Dice::new(seed))).collect();
         all.sort();
         all.dedup();
         all

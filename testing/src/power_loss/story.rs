@@ -10,15 +10,16 @@ use ostler_kernel::{
 };
 use ostler_store::{
     Claim, Committed,
-    conformance::world::{Hand, World, answers, asks_for_tools, tools_answer},
+    conformance::{
+        dice::Dice,
+        world::{Hand, World, answers, asks_for_tools, tools_answer},
+    },
 };
 use serde_json::json;
 
-use super::chance::Chance;
-
 pub struct Story<'w> {
     pub world: &'w World,
-    pub chance: Chance,
+    pub dice: Dice,
     pub hand: Hand<'w>,
     running: Vec<RunId>,
     n_waiting: usize,
@@ -34,7 +35,7 @@ impl<'w> Story<'w> {
         let hand = world.worker("hand").await;
         Self {
             world,
-            chance: Chance::new(seed),
+            dice: Dice::new(seed),
             hand,
             running: Vec::new(),
             n_waiting: 0,
@@ -46,7 +47,7 @@ impl<'w> Story<'w> {
     /// One thing happens.
     pub async fn go_on(&mut self) {
         self.world.pass(250);
-        match self.chance.below(20) {
+        match self.dice.below(20) {
             0..3 if self.n_waiting + self.running.len() < MOST_AT_ONCE => self.ask().await,
             3..5 => self.declare().await,
             5 => self.upload().await,
@@ -68,7 +69,7 @@ impl<'w> Story<'w> {
             self.ask().await;
             self.claim().await;
         }
-        let n_bundles = 1 + self.chance.below(3) as usize;
+        let n_bundles = 1 + self.dice.below(3) as usize;
         let mut bundles = Vec::new();
         for place in (0..self.running.len()).rev().take(n_bundles) {
             let view = self.world.view(self.running[place]).await;
@@ -111,7 +112,7 @@ impl<'w> Story<'w> {
     }
 
     async fn ask(&mut self) {
-        let n_tasks = 1 + self.chance.below(3) as usize;
+        let n_tasks = 1 + self.dice.below(3) as usize;
         let mut bundles = Vec::new();
         for _ in 0..n_tasks {
             let message = self.text();
@@ -123,7 +124,7 @@ impl<'w> Story<'w> {
     }
 
     async fn claim(&mut self) {
-        let slots = 1 + self.chance.below(4) as usize;
+        let slots = 1 + self.dice.below(4) as usize;
         let claim = Claim { slots, ..self.next_claim() };
         for claimed in self.world.store.claim(claim).await.expect("the store answers") {
             self.claimed(claimed.run.id);
@@ -132,7 +133,7 @@ impl<'w> Story<'w> {
 
     fn next_write(&mut self, view: &RunView) -> Bundle {
         let calls_tools = view.open_steps.iter().any(|step| matches!(step.kind, StepKind::Tool { .. }));
-        let ends = self.chance.one_in(3);
+        let ends = self.dice.one_in(3);
         let mut progress = match (calls_tools, ends) {
             (true, _) => tools_answer(view),
             (false, true) => answers(view, &self.text()),
@@ -147,7 +148,7 @@ impl<'w> Story<'w> {
 
     /// A resource is made, or written again.
     async fn declare(&mut self) {
-        let place = self.chance.below(self.resources.len() as u64 + 1) as usize;
+        let place = self.dice.below(self.resources.len() as u64 + 1) as usize;
         if place == self.resources.len() {
             self.resources.push(0);
         }
@@ -194,19 +195,19 @@ impl<'w> Story<'w> {
     }
 
     async fn running_view(&mut self) -> Option<RunView> {
-        let run = self.chance.pick(&self.running)?;
+        let run = self.dice.pick(&self.running)?;
         let view = self.world.view(run).await;
         (view.run.tag() == RunTag::Running).then_some(view)
     }
 
     /// Mostly short; now and then it fills a page, or many.
     fn text(&mut self) -> String {
-        let words = match self.chance.below(16) {
+        let words = match self.dice.below(16) {
             0..10 => 2,
             10..13 => 40,
             13..15 => 400,
             _ => 3000,
         };
-        (0..words).map(|_| format!("{:016x} ", self.chance.draw())).collect()
+        (0..words).map(|_| format!("{:016x} ", self.dice.roll())).collect()
     }
 }

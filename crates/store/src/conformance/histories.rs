@@ -4,7 +4,6 @@
 //! A history is a number: the same seed gives the same one, and a shorter one is the beginning of a longer.
 
 mod commands;
-mod dice;
 mod people;
 mod questions;
 mod work;
@@ -16,7 +15,7 @@ use std::{
 
 use ostler_kernel::{BlobId, BlockerId, Bundle, Lease, RunId, SessionId, TaskId, Timestamp, run::RunView};
 
-use self::dice::Dice;
+use super::dice::Dice;
 use crate::{Answer, Claim, Query, Store, StoreError};
 
 /// Drives both stores, which must be empty, through the history of this seed. The error names the seed, the
