@@ -69,8 +69,8 @@ pub enum Expect {
     SessionKey { namespace: String, subject: String, key: String },
     /// This is the worker's present incarnation; 0 means it never registered.
     Worker { name: String, incarnation: u64 },
-    /// The worker's counter still stands here.
-    Counter { worker: String, counter: u64 },
+    /// The worker's counter still stands here. It begins anew with every incarnation.
+    Counter { worker: String, incarnation: u64, counter: u64 },
     /// Nobody wrote the resource since; 0 means it isn't there.
     Resource { key: ResourceKey, version: u64 },
 }
@@ -262,7 +262,13 @@ fn contradiction<R: Rows>(expect: &Expect, rows: &mut R) -> Result<Option<String
             taken(rows.session_key_taken(namespace, subject, key)?)
         }
         Expect::Worker { name, incarnation } => differs(rows.incarnation(name)?, *incarnation, "incarnation"),
-        Expect::Counter { worker, counter } => differs(rows.counter(worker)?, *counter, "counter"),
+        Expect::Counter { worker, incarnation, counter } => {
+            let restarted = differs(rows.incarnation(worker)?, *incarnation, "incarnation");
+            match restarted {
+                Some(found) => Some(found),
+                None => differs(rows.counter(worker)?, *counter, "counter"),
+            }
+        }
         Expect::Resource { key, version } => differs(rows.resource_version(key)?, *version, "version"),
     })
 }

@@ -63,6 +63,10 @@ async fn one(world: &Arc<World>) {
             world.log(format!("fault: the messages of worker {name} take long for {span:?}"));
             world.slow_down(node, true);
             later(world, span, move |world| world.slow_down(node, false));
+            if fault == 10 {
+                // What it has sent is still under way when it can send no more.
+                later(world, LEASE, move |world| world.stand_still(node, LEASE + span));
+            }
         }
         _ => {
             let offset = world.draw(|rng| rng.between(0, 1_200_000)) as i64 - 600_000;

@@ -256,7 +256,10 @@ impl Monitor {
         let Some(holder) = holder else { return };
         let Some(worker) = self.workers.get(&holder.worker) else { return };
         let silent = now.saturating_sub(worker.seen_at);
-        if worker.incarnation == holder.incarnation && silent < self.lease {
+        if worker.incarnation != holder.incarnation {
+            let name = holder.worker;
+            self.violate(format!("promise 5: {run} counts as lost, and {name} had started again before"));
+        } else if silent < self.lease {
             self.violate(format!(
                 "promise 3: {run} was taken from {}, which was silent for only {silent:?}",
                 holder.worker

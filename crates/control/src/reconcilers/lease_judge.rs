@@ -44,9 +44,9 @@ impl Control {
                 && is_silent(seen, worker, now, self.config.lease)
             {
                 tracing::warn!(worker = worker.name, run = %run.id, "the worker is silent; its run is taken over");
-                let (worker, counter) = (worker.name.clone(), worker.counter);
-                // A sign of life that comes while this is decided still counts.
-                let seen = Some(Expect::Counter { worker, counter });
+                let Worker { incarnation, counter, .. } = *worker;
+                // A sign of life that comes while this is decided still counts, and so does a new start.
+                let seen = Some(Expect::Counter { worker: worker.name.clone(), incarnation, counter });
                 self.take(run.id, lease, Cause::Silent, seen).await?;
             }
         }

@@ -123,11 +123,16 @@ pub async fn a_worker_of_another_incarnation_refuses(world: World) {
 
 pub async fn a_worker_whose_counter_moved_refuses(world: World) {
     let worker = world.worker("w").await;
-    let expect = |counter| expecting(Expect::Counter { worker: "w".to_owned(), counter });
-    world.must(expect(0)).await;
+    let expect =
+        |incarnation, counter| expecting(Expect::Counter { worker: "w".to_owned(), incarnation, counter });
+    world.must(expect(1, 0)).await;
     world.must(worker.renew(1)).await;
-    world.refused(expect(0)).await;
-    world.must(expect(1)).await;
+    world.refused(expect(1, 0)).await;
+    world.must(expect(1, 1)).await;
+    let again = world.worker("w").await;
+    world.must(again.renew(1)).await;
+    world.refused(expect(1, 1)).await;
+    world.must(expect(2, 1)).await;
 }
 
 pub async fn a_resource_written_meanwhile_refuses(world: World) {
