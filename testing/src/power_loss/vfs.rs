@@ -18,8 +18,9 @@ use std::{
 };
 
 use rusqlite::ffi::{
-    SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_OK, SQLITE_OPEN_MAIN_DB, SQLITE_OPEN_MAIN_JOURNAL, SQLITE_OPEN_WAL,
-    sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
+    SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_MAIN_DB,
+    SQLITE_OPEN_MAIN_JOURNAL, SQLITE_OPEN_WAL, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
+    sqlite3_vfs_find, sqlite3_vfs_register,
 };
 
 use super::disk::{Disk, FileNumber};
@@ -78,7 +79,8 @@ const _: () = assert!(size_of::<RecordedFile>() <= INNER);
 
 struct Handle {
     recorded: Option<(Arc<Disk>, FileNumber)>,
-    /// The system syncs the folder with the first sync of a log or a journal that it made.
+    /// SQLite syncs the folder with the first sync through each handle on a log or a journal that it would have
+    /// made if it had not been there: another handle may have made it and never synced.
     sync_folder: AtomicBool,
 }
 
@@ -148,7 +150,8 @@ unsafe extern "C" fn open(
     }
     let durable = flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0;
     let recorded = path.filter(|_| durable).and_then(|path| Disk::opens(&path, fresh));
-    let sync_folder = fresh && flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0;
+    let sync_folder =
+        flags & SQLITE_OPEN_CREATE != 0 && flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0;
     let handle = Box::new(Handle { recorded, sync_folder: AtomicBool::new(sync_folder) });
     // SAFETY: the bytes at `file` are ours, and `RecordedFile` fits in front of the system's file.
     unsafe {
