@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use ostler_kernel::{Bundle, RunId, Write, run::RunView};
+use ostler_kernel::{Bundle, RunId, Write, bundle::WriteKey, run::RunView};
 
 #[derive(Default)]
 pub struct Leases(Mutex<BTreeMap<RunId, RunView>>);
@@ -16,18 +16,27 @@ impl Leases {
         self.lock().get(&run).cloned()
     }
 
+    /// What was read may be older than what is known: a claim is sent again while its run goes on.
     pub fn put(&self, view: RunView) {
-        self.lock().insert(view.run.id, view);
+        let mut leases = self.lock();
+        let place = |view: &RunView| (view.run.epoch, view.run.journal);
+        if leases.get(&view.run.id).is_none_or(|known| place(known) < place(&view)) {
+            leases.insert(view.run.id, view);
+        }
     }
 
     pub fn drop(&self, run: RunId) {
         self.lock().remove(&run);
     }
 
-    /// Follows a journal write that counted.
-    pub fn absorb(&self, run: RunId, bundle: &Bundle) {
+    /// Follows a journal write that counted. A view that is not the one right before it is forgotten.
+    pub fn absorb(&self, key: WriteKey, bundle: &Bundle) {
         let mut leases = self.lock();
-        let Some(view) = leases.get_mut(&run) else { return };
+        let Some(view) = leases.get_mut(&key.run) else { return };
+        if (view.run.epoch, view.run.journal + 1) != (key.epoch, key.number) {
+            leases.remove(&key.run);
+            return;
+        }
         for write in &bundle.writes {
             match write {
                 Write::RunProgress(run) => view.run = run.clone(),

@@ -69,10 +69,11 @@ fn summary(entries: &[Entry], text: &str) -> Option<Entry> {
     Some(Entry { role: Role::User, blocks: vec![Block::Text { text: text.to_owned() }], run, step: None })
 }
 
-/// A first attempt in a new session that nobody else waits in: the claim itself wrote all there is.
+/// A first attempt in a new session that nobody else waits in, at its very beginning (a claim that is sent again
+/// may come later): the claim itself wrote all there is.
 fn fresh(claimed: &Claimed) -> Option<(Step, Vec<Entry>)> {
     let Claimed { task, run, session } = claimed;
-    if run.attempt != 1 || session.next_entry != 0 || session.runs != run.order + 1 {
+    if run.attempt != 1 || run.journal != 0 || session.next_entry != 0 || session.runs != run.order + 1 {
         return None;
     }
     let kind = StepKind::Model { model: run.model.clone() };

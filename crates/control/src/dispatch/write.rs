@@ -19,7 +19,7 @@ impl Control {
         let answer = self.commit(bundle.clone()).await;
         match answer.map_err(|error| self.in_doubt(key, error))? {
             Ok(committed) if committed.duplicate => self.leases.drop(key.run),
-            Ok(_) => self.leases.absorb(key.run, &bundle),
+            Ok(_) => self.leases.absorb(key, &bundle),
             Err(refusal) => return Err(self.refused(key, refusal)),
         }
         Ok(())
