@@ -8,11 +8,11 @@ mod write;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ostler_kernel::{Lease, runtime::timeout};
+use ostler_kernel::Lease;
 use ostler_link::{Assignment, ClaimRequest, Delta, InputsRequest, LinkError, Request, Response, WorkerPort};
 use ostler_store::{Claim, StoreError, StoreExt};
 
-use crate::{Control, feed::Feed};
+use crate::{Control, feed::Feed, waiting::Waited};
 
 #[async_trait]
 impl WorkerPort for Control {
@@ -37,8 +37,8 @@ impl WorkerPort for Control {
 }
 
 impl Control {
-    /// Waits for runs that are ready. No polling: the store tells when one becomes so, and the worker asks
-    /// again after its wait, which repairs a wake-up that was lost.
+    /// Waits for runs that are ready. No polling: whoever makes one ready takes this claim along, or else the
+    /// store tells; and the worker asks again after its wait, which repairs a wake-up that was lost.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Assignment>, LinkError> {
         let mut hints = self.store.watch();
         let deadline = self.runtime.monotonic() + Duration::from_millis(request.wait_ms);
@@ -50,16 +50,19 @@ impl Control {
         loop {
             let ready = hints.borrow_and_update().ready;
             let claim = Claim { lease: lease.clone(), slots: request.slots, now: self.runtime.now() };
-            let claimed = self.store.claim(claim).await.map_err(unavailable)?;
+            let mut claimed = self.store.claim(claim).await.map_err(unavailable)?;
+            if claimed.is_empty() {
+                let left = deadline.saturating_sub(self.runtime.monotonic());
+                let changed = hints.wait_for(|hint| hint.ready != ready);
+                let place = self.waiting.join(lease.clone(), request.slots);
+                match place.wait(&*self.runtime, left, changed).await {
+                    Waited::Answered(answer) => claimed = answer.map_err(unavailable)?,
+                    Waited::Woken => {}
+                    Waited::TimeIsUp => return Ok(Vec::new()),
+                }
+            }
             if !claimed.is_empty() {
                 return self.assignments(claimed).await;
-            }
-            let left = deadline.saturating_sub(self.runtime.monotonic());
-            let woken = timeout(&*self.runtime, left, hints.wait_for(|hint| hint.ready != ready)).await;
-            match woken {
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => return Err(LinkError::Unavailable { message: "the store is closed".into() }),
-                Err(_) => return Ok(Vec::new()),
             }
         }
     }

@@ -13,17 +13,24 @@ mod plans;
 mod reconcilers;
 mod resources;
 mod signals;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use ostler_kernel::{Bundle, Refusal, Runtime, runtime::AbortOnDrop};
-use ostler_store::{Committed, Store, StoreError};
+use ostler_kernel::{Bundle, Refusal, Runtime, Write, runtime::AbortOnDrop};
+use ostler_store::{Claim, Committed, Store, StoreError};
 
 pub use commands::create_task::{Created, NewTask};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
 pub use ostler_store as store;
-use {feed::Hub, leases::Leases, plans::Plans, signals::Signals};
+use {
+    feed::Hub,
+    leases::Leases,
+    plans::Plans,
+    signals::Signals,
+    waiting::{Waiting, WaitingClaim},
+};
 
 #[derive(Debug, Clone)]
 pub struct ControlConfig {
@@ -44,6 +51,7 @@ pub struct Control {
     leases: Leases,
     plans: Plans,
     signals: Signals,
+    waiting: Waiting,
     feed: Arc<Hub>,
 }
 
@@ -61,6 +69,7 @@ impl Control {
             leases: Leases::default(),
             plans: Plans::default(),
             signals: Signals::default(),
+            waiting: Waiting::default(),
             feed: Arc::new(Hub::default()),
         })
     }
@@ -88,9 +97,30 @@ impl Control {
         &self.store
     }
 
-    /// Commits one bundle. The inner result says whether it counted.
+    /// Commits one bundle, and takes a waiting claim along if there will be something for it. The inner result
+    /// says whether the bundle counted.
     async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
-        let mut results = self.store.commit(vec![bundle]).await?;
-        results.pop().ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))
+        let waiting = if makes_ready(&bundle) { self.waiting.take() } else { None };
+        let commit = self.store.commit(vec![bundle]);
+        let results = match waiting {
+            // The store is told of both before it answers either.
+            Some(waiting) => tokio::join!(biased; commit, self.claim_for(waiting)).0,
+            None => commit.await,
+        };
+        results?.pop().ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))
     }
+
+    async fn claim_for(&self, waiting: WaitingClaim) {
+        let WaitingClaim { lease, slots, answer, .. } = waiting;
+        let claimed = self.store.claim(Claim { lease, slots, now: self.runtime.now() }).await;
+        // Nobody waits for it any more? Then its worker's next renewal frees what it was given.
+        drop(answer.send(claimed));
+    }
+}
+
+fn makes_ready(bundle: &Bundle) -> bool {
+    bundle.writes.iter().any(|write| match write {
+        Write::NewRun(run) | Write::Run(run) => run.rank().is_some(),
+        _ => false,
+    })
 }
