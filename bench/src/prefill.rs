@@ -12,14 +12,17 @@ use rusqlite::{Connection, params_from_iter};
 /// Tasks in one transaction.
 const BATCH: usize = 10_000;
 
-/// The tables of a task, and by which of its ids its rows are found.
-const TABLES: [(&str, &str, IdKind); 6] = [
+/// The tables of a task, and by which of its ids its rows are found. Behind what is appended, where it ends.
+const TABLES: [(&str, &str, IdKind); 9] = [
     ("tasks", "id", IdKind::Task),
     ("runs", "id", IdKind::Run),
     ("sessions", "id", IdKind::Session),
     ("steps", "run", IdKind::Run),
+    ("ends", "owner", IdKind::Run),
     ("entries", "session", IdKind::Session),
+    ("ends", "owner", IdKind::Session),
     ("events", "task", IdKind::Task),
+    ("ends", "owner", IdKind::Task),
 ];
 
 /// Adds so many finished tasks to the store, which no server may have open.
@@ -142,6 +145,8 @@ struct Template {
 
 enum Cell {
     Fixed(Value),
+    /// The place of the row that was inserted last.
+    Last,
     Id(IdKind),
     Text(Vec<Piece>),
 }
@@ -157,6 +162,7 @@ impl Template {
         let words = ids.words();
         let values = self.cells.iter().map(|cell| match cell {
             Cell::Fixed(value) => value.clone(),
+            Cell::Last => Value::Integer(database.last_insert_rowid()),
             Cell::Id(kind) => Value::Blob(ids.bytes(*kind).to_vec()),
             Cell::Text(pieces) => Value::Text(pieces.iter().map(|piece| piece.fill(&words)).collect()),
         });
@@ -186,12 +192,13 @@ fn templates(database: &Connection, ids: &Ids) -> anyhow::Result<Vec<Template>> 
         let before = templates.len();
         while let Some(row) = rows.next()? {
             let cells = columns.iter().enumerate().map(|(index, column)| {
-                // The store-wide place of an event: the next free one.
-                if column == "position" {
-                    Ok(Cell::Fixed(Value::Null))
-                } else {
-                    Ok(cell(row.get(index)?, ids))
-                }
+                let value = row.get(index)?;
+                Ok(match (table, column.as_str(), value) {
+                    (_, "prev", Value::Integer(_)) | ("ends", "place", _) => Cell::Last,
+                    // The next free one.
+                    ("events", "position", _) | ("steps" | "entries", "place", _) => Cell::Fixed(Value::Null),
+                    (_, _, value) => cell(value, ids),
+                })
             });
             templates.push(Template { sql: insert.clone(), cells: cells.collect::<rusqlite::Result<_>>()? });
         }

@@ -78,6 +78,7 @@ cases! { $
         a_write_taken_before_a_take_over_is_still_known
         an_entry_is_written_once
         a_step_is_opened_once_and_done_once
+        entries_and_steps_leave_no_gap
         a_session_has_one_live_run_whatever_a_bundle_says
         what_is_there_is_not_made_again
         names_and_keys_are_kept_for_one_whatever_a_bundle_says
@@ -111,6 +112,7 @@ cases! { $
         a_journal_write_leaves_step_entry_and_event
         a_journal_write_leaves_lease_and_state_alone
         a_loop_of_many_steps_reads_back_in_order
+        a_long_log_is_read_from_anywhere
         a_stale_epoch_can_not_journal
         a_stale_epoch_can_not_leave
         writes_go_on_counting_over_attempts

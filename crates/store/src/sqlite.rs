@@ -3,6 +3,7 @@
 
 mod apply;
 mod backup;
+mod chain;
 mod claim;
 mod judge;
 mod lock;
@@ -219,6 +220,8 @@ fn gather(first: Job, jobs: &mut mpsc::Receiver<Job>) -> Vec<Job> {
             batch.push(job);
         }
         if batch.len() == before || batch.len() == MAX_BATCH {
+            // They were sent at the same time, so any order is right; behind the others a claim finds more.
+            batch.sort_by_key(|job| matches!(job, Job::Claim(..)));
             return batch;
         }
     }

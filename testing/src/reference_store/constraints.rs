@@ -1,7 +1,7 @@
 //! What may never be true of the rows, whatever a bundle expects. A second fence behind the expectations:
 //! but for two inputs at once, the kernel's bundles should never come this far.
 
-use ostler_kernel::{Run, Session, Step, Task, Write, bundle::Clash};
+use ostler_kernel::{Run, Session, Step, StepId, Task, Write, bundle::Clash};
 
 use super::tables::Tables;
 
@@ -24,8 +24,10 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         Write::Session(session) => is_new(tables, before, session),
         Write::Step(step) => follows(tables, before, step),
         Write::Entry { session, seq, .. } => {
-            let same = |write: &Write| matches!(write, Write::Entry { session: other, seq: place, .. } if (other, place) == (session, seq));
-            !tables.entries.contains_key(&(*session, *seq)) && !before.iter().any(same)
+            let said =
+                |write: &&Write| matches!(write, Write::Entry { session: other, .. } if other == session);
+            let stored = tables.entries.range((*session, 0)..=(*session, u64::MAX)).count();
+            *seq == (stored + before.iter().filter(said).count()) as u64
         }
         Write::Input(input) => {
             let place = (input.task, input.number);
@@ -69,16 +71,21 @@ fn is_new(tables: &Tables, before: &[Write], session: &Session) -> bool {
     !earlier && !tables.sessions.values().any(twin)
 }
 
-/// A step is opened once, and then done once.
+/// Steps are opened in the order of their numbers, and each is then done once.
 fn follows(tables: &Tables, before: &[Write], step: &Step) -> bool {
-    let earlier = before.iter().rev().find_map(|write| match write {
-        Write::Step(former) if former.id == step.id => Some(former),
+    let steps = |write: &'_ Write| match write {
+        Write::Step(other) if other.id.run == step.id.run => Some(other.clone()),
         _ => None,
-    });
-    match earlier.or_else(|| tables.steps.get(&step.id)) {
-        None => step.is_open(),
-        Some(former) => former.is_open() && !step.is_open(),
+    };
+    let earlier: Vec<Step> = before.iter().filter_map(steps).collect();
+    if step.is_open() {
+        let first = StepId { run: step.id.run, index: 0 };
+        let last = StepId { run: step.id.run, index: u32::MAX };
+        let opened = earlier.iter().filter(|step| step.is_open()).count();
+        return step.id.index as usize == tables.steps.range(first..=last).count() + opened;
     }
+    let former = earlier.iter().rev().find(|former| former.id == step.id);
+    former.or_else(|| tables.steps.get(&step.id)).is_some_and(Step::is_open)
 }
 
 /// A session has one writer.

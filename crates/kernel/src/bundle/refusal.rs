@@ -38,11 +38,11 @@ pub enum Clash {
     LiveRun { session: SessionId, run: RunId },
     #[error("{id} is there already, or another session has its key")]
     Session { id: SessionId },
-    #[error("{id} was opened before")]
+    #[error("{id} was opened before, or one before it was not")]
     StepOpened { id: StepId },
     #[error("{id} is not open")]
     StepNotOpen { id: StepId },
-    #[error("entry {seq} of {session} is there already")]
+    #[error("entry {seq} of {session} is there already, or one before it is not")]
     Entry { session: SessionId, seq: u64 },
     #[error("input {number} of {task} is there already")]
     Input { task: TaskId, number: u64 },

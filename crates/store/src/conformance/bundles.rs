@@ -2,7 +2,7 @@
 //! whatever a bundle expects.
 
 use ostler_kernel::{
-    Bundle, Command, Entry, Expect, Run, RunState, RunTag, Step, Task, Write,
+    Bundle, Command, Entry, Expect, Run, RunState, RunTag, Step, StepId, Task, Write,
     bundle::{Clash, Reason, WriteKey},
     run::take_over::Cause,
 };
@@ -161,6 +161,17 @@ pub async fn a_step_is_opened_once_and_done_once(world: World) {
     assert_eq!(world.store.steps(view.run.id).await, Ok(vec![done]));
 }
 
+pub async fn entries_and_steps_leave_no_gap(world: World) {
+    let view = world.running().await;
+    let entry = Entry::user(view.run.id, "far ahead");
+    let ahead = unfenced(&view.run).write(Write::Entry { session: view.session.id, seq: 2, entry });
+    world.kept_out(ahead, Clash::Entry { session: view.session.id, seq: 2 }).await;
+    let open = view.open_steps[0].clone();
+    let id = StepId { index: open.id.index + 2, ..open.id };
+    let ahead = unfenced(&view.run).write(Write::Step(Step { id, ..open }));
+    world.kept_out(ahead, Clash::StepOpened { id }).await;
+}
+
 pub async fn a_session_has_one_live_run_whatever_a_bundle_says(world: World) {
     let first = world.running().await;
     let second = world.ask().in_session(first.session.clone()).accept().await;
@@ -205,11 +216,11 @@ pub async fn the_first_row_that_is_in_the_way_is_named(world: World) {
         Write::Entry { session: view.session.id, seq, entry }
     };
     let step = Write::Step(view.open_steps[0].clone());
-    let clash = Clash::Entry { session: view.session.id, seq: 7 };
-    let twice = unfenced(&view.run).write(entry(7)).write(entry(7)).write(step.clone());
+    let clash = Clash::Entry { session: view.session.id, seq: 1 };
+    let twice = unfenced(&view.run).write(entry(1)).write(entry(1)).write(step.clone());
     world.kept_out(twice, clash).await;
     let clash = Clash::StepOpened { id: view.open_steps[0].id };
-    world.kept_out(unfenced(&view.run).write(entry(7)).write(step).write(entry(0)), clash).await;
+    world.kept_out(unfenced(&view.run).write(entry(1)).write(step).write(entry(0)), clash).await;
     assert_eq!(world.said(view.session.id).await, ["hello"], "nothing of it is left");
 }
 

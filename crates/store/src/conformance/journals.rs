@@ -55,6 +55,30 @@ pub async fn a_loop_of_many_steps_reads_back_in_order(world: World) {
     );
 }
 
+/// Long enough that a store may look for a part of it in another way than for all.
+pub async fn a_long_log_is_read_from_anywhere(world: World) {
+    let mut view = world.running().await;
+    for _ in 0..70 {
+        world.must(world.journal(&view, &asks_for_tools(&view, &["look"]))).await;
+        view = world.view(view.run.id).await;
+        world.must(world.journal(&view, &tools_answer(&view))).await;
+        view = world.view(view.run.id).await;
+    }
+    let (task, session) = (view.task.id, view.session.id);
+    let all = world.store.events(task, 0, usize::MAX).await.expect("the store answers");
+    let said = world.store.entries(session, 0, None).await.expect("the store answers");
+    assert_eq!((all.len(), said.len()), (142, 141));
+    for from in [0, 1, 62, 63, 64, 65, 100, 128, 140, 141, 142, 500] {
+        for most in [0, 1, 2, 63, 64, 65, 500] {
+            let events = world.store.events(task, from as u64, most).await.expect("the store answers");
+            assert_eq!(events, all.iter().skip(from).take(most).cloned().collect::<Vec<_>>());
+            let to = Some((from + most) as u64);
+            let entries = world.store.entries(session, from as u64, to).await.expect("the store answers");
+            assert_eq!(entries, said.iter().skip(from).take(most).cloned().collect::<Vec<_>>());
+        }
+    }
+}
+
 pub async fn a_stale_epoch_can_not_journal(world: World) {
     let stale = world.running().await;
     world.must(world.lose(&stale, Cause::Silent)).await;

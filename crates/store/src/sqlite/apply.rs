@@ -1,7 +1,7 @@
 //! Writes a bundle's rows, inside the transaction of its batch.
 
 use ostler_kernel::{
-    Event, EventBody, Run, Session, Step, Task, TaskId, Timestamp, Worker, Write,
+    Entry, Event, EventBody, Run, Session, SessionId, Step, Task, TaskId, Timestamp, Worker, Write,
     bundle::Clash,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
@@ -9,6 +9,7 @@ use ostler_kernel::{
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::{
+    chain::{self, End, Owner},
     row::{self, Key, TaskBody, to_json},
     tail::Logged,
 };
@@ -44,10 +45,7 @@ fn put(connection: &Connection, write: &Write, effects: &mut Effects) -> rusqlit
         Write::RunProgress(run) => progress_run(connection, run)?,
         Write::Session(session) => put_session(connection, session)?,
         Write::Step(step) => put_step(connection, step)?,
-        Write::Entry { session, seq, entry } => {
-            let sql = "INSERT INTO entries (session, seq, body) VALUES (?1, ?2, ?3)";
-            execute(connection, sql, params![Key(session), seq, to_json(entry)?])?;
-        }
+        Write::Entry { session, seq, entry } => append_entry(connection, session, *seq, entry)?,
         Write::Event { task, at, body } => append_event(connection, task, *at, body, effects)?,
         Write::Input(input) => insert_input(connection, input)?,
         Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
@@ -216,23 +214,48 @@ fn put_session(connection: &Connection, session: &Session) -> rusqlite::Result<(
     Ok(())
 }
 
-/// A step is opened once and done once; anything else is refused by the key or changes nothing.
+/// Steps are opened in the order of their numbers, and each is done once; anything else is kept out.
 fn put_step(connection: &Connection, step: &Step) -> rusqlite::Result<()> {
     let (run, index, body) = (Key(&step.id.run), step.id.index, to_json(step)?);
-    let changed = if step.is_open() {
-        let sql = "INSERT INTO open_steps (run, step, body) SELECT ?1, ?2, ?3 \
-            WHERE NOT EXISTS (SELECT 1 FROM steps WHERE run = ?1 AND step = ?2)";
-        execute(connection, sql, params![run, index, body])?
-    } else {
-        let sql = "INSERT INTO steps (run, step, body) VALUES (?1, ?2, ?3)";
+    let owner = Owner::Run(step.id.run.as_bytes());
+    let end = chain::end(connection, owner)?;
+    if step.is_open() {
+        let opened = end.map_or(0, |end| end.count);
+        kept_out_unless(opened == u64::from(index))?;
+        let to = End { place: end.and_then(|end| end.place), count: opened + 1 };
+        chain::move_end(connection, owner, end, to)?;
+        let sql = "INSERT INTO open_steps (run, step, body) VALUES (?1, ?2, ?3)";
         execute(connection, sql, params![run, index, body])?;
-        let sql = "DELETE FROM open_steps WHERE run = ?1 AND step = ?2";
-        execute(connection, sql, params![run, index])?
-    };
-    match changed {
-        0 => Err(rusqlite::Error::StatementChangedRows(0)),
-        _ => Ok(()),
+        return Ok(());
     }
+    let sql = "DELETE FROM open_steps WHERE run = ?1 AND step = ?2";
+    kept_out_unless(execute(connection, sql, params![run, index])? == 1)?;
+    let sql = "INSERT INTO steps (run, body, prev) VALUES (?1, ?2, ?3)";
+    execute(connection, sql, params![run, body, end.and_then(|end| end.place)])?;
+    let place = Some(connection.last_insert_rowid());
+    chain::move_end(connection, owner, end, End { place, count: end.map_or(0, |end| end.count) })
+}
+
+fn append_entry(
+    connection: &Connection,
+    session: &SessionId,
+    seq: u64,
+    entry: &Entry,
+) -> rusqlite::Result<()> {
+    let owner = Owner::Session(session.as_bytes());
+    let end = chain::end(connection, owner)?;
+    kept_out_unless(end.map_or(0, |end| end.count) == seq)?;
+    let body = to_json(entry)?;
+    chain::append(connection, owner, end, |prev| {
+        let sql = "INSERT INTO entries (session, seq, body, prev) VALUES (?1, ?2, ?3, ?4)";
+        execute(connection, sql, params![Key(session), seq, body, prev]).map(drop)
+    })?;
+    Ok(())
+}
+
+/// As a constraint would.
+fn kept_out_unless(fits: bool) -> rusqlite::Result<()> {
+    if fits { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(0)) }
 }
 
 fn append_event(
@@ -242,16 +265,18 @@ fn append_event(
     body: &EventBody,
     effects: &mut Effects,
 ) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO events (task, seq, at, body) VALUES \
-        (?1, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE task = ?1), ?2, ?3) RETURNING seq, position";
+    let owner = Owner::Task(task.as_bytes());
+    let end = chain::end(connection, owner)?;
+    let seq = end.map_or(0, |end| end.count) + 1;
     let text = to_json(body)?;
-    let size = text.len();
-    let params = params![Key(task), at.as_millis(), text];
-    let (seq, position) =
-        connection.prepare_cached(sql)?.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let place = chain::append(connection, owner, end, |prev| {
+        let sql = "INSERT INTO events (task, seq, at, body, prev) VALUES (?1, ?2, ?3, ?4, ?5)";
+        execute(connection, sql, params![Key(task), seq, at.as_millis(), text, prev]).map(drop)
+    })?;
+    let position = place.cast_unsigned();
     effects.hint.position = position;
     let event = Event { seq, position, task: *task, at, body: body.clone() };
-    effects.logged.push(Logged { event, size });
+    effects.logged.push(Logged { event, size: text.len() });
     Ok(())
 }
 

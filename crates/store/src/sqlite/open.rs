@@ -26,6 +26,12 @@ pub struct Options {
 /// Sixteen megabytes: copied seldom enough to cost little, and read through quickly after a crash.
 const CHECKPOINT_PAGES: u32 = 4000;
 
+/// A page in the log, with its header.
+const FRAME: u64 = 4096 + 24;
+
+/// What the last batch before a copy, or a reader that hinders it, may take beyond that.
+const LOG_SLACK: u64 = 1 << 20;
+
 /// When a commit counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synchronous {
@@ -81,6 +87,7 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
+    reserve_log(options)?;
     Ok(connection)
 }
 
@@ -97,9 +104,7 @@ pub fn private_file(path: &Path) -> std::io::Result<File> {
 ///
 /// No connection writes meanwhile, the bytes are the same, and SQLite locks other files than this one.
 fn settle_log(store: &Path) -> Result<(), OpenError> {
-    let mut path = store.as_os_str().to_owned();
-    path.push("-wal");
-    let path = PathBuf::from(path);
+    let path = log_beside(store);
     let rewrite = || {
         let mut log = OpenOptions::new().read(true).write(true).open(&path)?;
         let mut bytes = Vec::new();
@@ -112,6 +117,33 @@ fn settle_log(store: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(OpenError::Io { path, error }),
         _ => Ok(()),
     }
+}
+
+/// Gives the log the room it will take, so that a commit overwrites what is there: a sync that also has to bring
+/// a new size of the file to disk takes twice as long. SQLite ends the log where a frame's checksum is wrong.
+///
+/// Of a disk without that much room the rest is left to be asked for when it is needed.
+fn reserve_log(options: &Options) -> Result<(), OpenError> {
+    let path = log_beside(&options.path);
+    let room = u64::from(options.checkpoint_pages) * FRAME + LOG_SLACK;
+    let fill = || {
+        let mut log = OpenOptions::new().append(true).open(&path)?;
+        let lacking = room.saturating_sub(log.metadata()?.len());
+        std::io::copy(&mut std::io::repeat(0).take(lacking), &mut log)?;
+        log.sync_all()
+    };
+    match fill() {
+        Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            Err(OpenError::Io { path, error })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn log_beside(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push("-wal");
+    PathBuf::from(path)
 }
 
 pub fn reader(options: &Options) -> rusqlite::Result<Connection> {

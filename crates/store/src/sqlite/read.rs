@@ -8,7 +8,10 @@ use ostler_kernel::{
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter, types::Value};
 
-use super::row::{self, EVENT, Key, RESOURCE, TASK, WORKER, from_json, most};
+use super::{
+    chain::{self, Owner, Table},
+    row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
+};
 use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
@@ -102,11 +105,26 @@ fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<T
     all(connection, &sql, params_from_iter(values), row::task)
 }
 
+/// One transaction, so that a step is in one of the two tables.
 fn steps(connection: &Connection, run: &RunId) -> rusqlite::Result<Vec<Step>> {
-    let sql = "SELECT body FROM (SELECT step, body FROM steps WHERE run = ?1 \
-        UNION ALL SELECT step, body FROM open_steps WHERE run = ?1) ORDER BY step";
-    all(connection, sql, [Key(run)], row::step)
+    let transaction = connection.unchecked_transaction()?;
+    let mut steps = all(&transaction, "SELECT body FROM open_steps WHERE run = ?1", [Key(run)], row::step)?;
+    let mut next = chain::end(&transaction, Owner::Run(run.as_bytes()))?.and_then(|end| end.place);
+    while let Some(place) = next {
+        let sql = "SELECT body, prev FROM steps WHERE place = ?1";
+        let read = |row: &Row<'_>| Ok((row::step(row)?, row.get(1)?));
+        let Some((step, prev)) = one(&transaction, sql, [place], read)? else { break };
+        steps.push(step);
+        next = prev;
+    }
+    steps.sort_by_key(|step| step.id.index);
+    Ok(steps)
 }
+
+const ENTRIES: Table = Table {
+    mark: "SELECT place FROM entries WHERE session = ?1 AND seq >= ?2 AND seq % 64 = 0 ORDER BY seq LIMIT 1",
+    row: "SELECT seq, prev, body FROM entries WHERE place = ?1",
+};
 
 fn entries(
     connection: &Connection,
@@ -114,10 +132,9 @@ fn entries(
     from: u64,
     to: Option<u64>,
 ) -> rusqlite::Result<Vec<(u64, Entry)>> {
-    let sql = "SELECT seq, body FROM entries WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-    let to = to.map_or(i64::MAX, |to| i64::try_from(to).unwrap_or(i64::MAX));
-    let params = params![Key(session), from, to];
-    all(connection, sql, params, |row| Ok((row.get(0)?, from_json(row, 1)?)))
+    let range = (from, to.unwrap_or(u64::MAX));
+    let owner = Owner::Session(session.as_bytes());
+    chain::range(connection, &ENTRIES, owner, range, |row| Ok((row.get(0)?, from_json(row, 2)?)))
 }
 
 fn inputs(connection: &Connection, task: &TaskId, after: u64) -> rusqlite::Result<Vec<Input>> {
@@ -125,14 +142,20 @@ fn inputs(connection: &Connection, task: &TaskId, after: u64) -> rusqlite::Resul
     all(connection, sql, params![Key(task), after], |row| from_json(row, 0))
 }
 
+const EVENTS: Table = Table {
+    mark: "SELECT position FROM events WHERE task = ?1 AND seq >= ?2 AND seq % 64 = 0 ORDER BY seq LIMIT 1",
+    row: "SELECT seq, prev, position, task, at, body FROM events WHERE position = ?1",
+};
+
 fn events(connection: &Connection, task: &TaskId, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
-    let sql = format!("SELECT {EVENT} FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
-    all(connection, &sql, params![Key(task), after, most(limit)], row::event)
+    let from = after.saturating_add(1);
+    let range = (from, from.saturating_add(limit as u64));
+    chain::range(connection, &EVENTS, Owner::Task(task.as_bytes()), range, row::event)
 }
 
 fn log(connection: &Connection, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
-    let sql = format!("SELECT {EVENT} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
-    all(connection, &sql, params![after, most(limit)], row::event)
+    let sql = "SELECT seq, prev, position, task, at, body FROM events WHERE position > ?1 ORDER BY position LIMIT ?2";
+    all(connection, sql, params![after, most(limit)], row::event)
 }
 
 fn due(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<Run>> {
@@ -173,7 +196,11 @@ fn leased(connection: &Connection, worker: Option<&str>) -> rusqlite::Result<Vec
         Some(worker) => {
             all(connection, "SELECT body FROM runs WHERE worker = ?1 ORDER BY id", [worker], row::run)
         }
-        None => all(connection, "SELECT body FROM runs WHERE worker IS NOT NULL ORDER BY id", [], row::run),
+        None => {
+            // Left to itself SQLite would walk through every run there ever was, in the order of their ids.
+            let sql = "SELECT body FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL ORDER BY id";
+            all(connection, sql, [], row::run)
+        }
     }
 }
 

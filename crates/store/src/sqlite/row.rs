@@ -54,7 +54,7 @@ pub fn most(limit: usize) -> i64 {
 
 /// A task's columns as [`task`] reads them.
 pub const TASK: &str = "request, body, \
-    (SELECT coalesce(max(seq), 0) FROM events WHERE events.task = tasks.id), \
+    coalesce((SELECT count FROM ends WHERE owner = tasks.id AND kind = 0), 0), \
     last_input, consumed_input, archived_at";
 
 pub fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
@@ -82,15 +82,14 @@ pub fn step(row: &Row<'_>) -> rusqlite::Result<Step> {
     from_json(row, 0)
 }
 
-pub const EVENT: &str = "seq, position, task, at, body";
-
+/// As [`super::chain`] wants it: first its number and the place before.
 pub fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event {
         seq: row.get(0)?,
-        position: row.get(1)?,
-        task: row.get::<_, Key<TaskId>>(2)?.0,
-        at: Timestamp::from_millis(row.get(3)?),
-        body: from_json(row, 4)?,
+        position: row.get(2)?,
+        task: row.get::<_, Key<TaskId>>(3)?.0,
+        at: Timestamp::from_millis(row.get(4)?),
+        body: from_json(row, 5)?,
     })
 }
 

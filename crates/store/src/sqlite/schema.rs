@@ -1,7 +1,8 @@
 //! The tables, as migrations: each runs once, in order, in a transaction of its own.
 //!
 //! A row is its columns that are searched or judged by, and a `body` with all of it as JSON. Indexes on what
-//! is live are partial, so that a million finished tasks don't weigh on the next one.
+//! is live are partial, so that a million finished tasks don't weigh on the next one. What is appended has
+//! hardly an index at all: see [`super::chain`].
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -74,6 +75,38 @@ INSERT INTO steps (run, step, body) SELECT run, step, body FROM steps_by_run WHE
 DROP TABLE steps_by_run;
 CREATE UNIQUE INDEX steps_run ON steps (run, step);
 ",
+    // Chains instead of whole indexes: see the module `chain`.
+    r"
+CREATE TABLE ends (owner BLOB NOT NULL, kind INTEGER NOT NULL, place INTEGER, count INTEGER NOT NULL,
+    PRIMARY KEY (owner, kind)) WITHOUT ROWID;
+
+ALTER TABLE events RENAME TO events_indexed;
+CREATE TABLE events (position INTEGER PRIMARY KEY, task BLOB NOT NULL, seq INTEGER NOT NULL, prev INTEGER,
+    at INTEGER NOT NULL, body TEXT NOT NULL);
+INSERT INTO events (position, task, seq, prev, at, body)
+    SELECT position, task, seq, lag(position) OVER (PARTITION BY task ORDER BY seq), at, body FROM events_indexed;
+INSERT INTO ends (owner, kind, place, count) SELECT task, 0, max(position), count(*) FROM events GROUP BY task;
+DROP TABLE events_indexed;
+CREATE UNIQUE INDEX events_marks ON events (task, seq) WHERE seq % 64 = 0;
+
+ALTER TABLE entries RENAME TO entries_indexed;
+CREATE TABLE entries (place INTEGER PRIMARY KEY, session BLOB NOT NULL, seq INTEGER NOT NULL, prev INTEGER,
+    body TEXT NOT NULL);
+INSERT INTO entries (place, session, seq, prev, body)
+    SELECT rowid, session, seq, lag(rowid) OVER (PARTITION BY session ORDER BY seq), body FROM entries_indexed;
+INSERT INTO ends (owner, kind, place, count) SELECT session, 1, max(place), count(*) FROM entries GROUP BY session;
+DROP TABLE entries_indexed;
+CREATE UNIQUE INDEX entries_marks ON entries (session, seq) WHERE seq % 64 = 0;
+
+ALTER TABLE steps RENAME TO steps_indexed;
+CREATE TABLE steps (place INTEGER PRIMARY KEY, run BLOB NOT NULL, prev INTEGER, body TEXT NOT NULL);
+INSERT INTO steps (place, run, prev, body)
+    SELECT rowid, run, lag(rowid) OVER (PARTITION BY run ORDER BY rowid), body FROM steps_indexed;
+INSERT INTO ends (owner, kind, place, count)
+    SELECT run, 2, max(place), count(*) FROM
+        (SELECT run, place FROM steps UNION ALL SELECT run, NULL FROM open_steps) GROUP BY run;
+DROP TABLE steps_indexed;
+",
 ];
 
 #[derive(Debug, thiserror::Error)]
@@ -104,16 +137,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_and_entries_of_the_first_schema_are_still_there() {
+    fn what_the_first_schema_held_is_still_there() {
         let mut connection = Connection::open_in_memory().expect("memory");
         connection.execute_batch(MIGRATIONS[0]).expect("the first schema");
         let rows = "INSERT INTO steps VALUES (x'01', 0, 0, 'done'), (x'01', 1, 1, 'open');
-            INSERT INTO entries VALUES (x'02', 0, 'hello'); PRAGMA user_version = 1;";
+            INSERT INTO entries VALUES (x'02', 0, 'hello'), (x'03', 0, 'who'), (x'02', 1, 'you');
+            INSERT INTO events VALUES (1, x'04', 1, 5, 'begun'), (2, x'05', 1, 5, 'other'), (3, x'04', 2, 6, 'ended');
+            PRAGMA user_version = 1;";
         connection.execute_batch(rows).expect("rows");
         migrate(&mut connection).expect("migrated");
         let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).expect("a row");
-        assert_eq!(text("SELECT body FROM steps WHERE run = x'01'"), "done");
+        let end = |kind: u8, owner: &str| {
+            let sql =
+                format!("SELECT place || '/' || count FROM ends WHERE kind = {kind} AND owner = x'{owner}'");
+            text(&sql)
+        };
         assert_eq!(text("SELECT body FROM open_steps WHERE run = x'01' AND step = 1"), "open");
-        assert_eq!(text("SELECT body FROM entries WHERE session = x'02' AND seq = 0"), "hello");
+        assert_eq!(text("SELECT body FROM steps WHERE run = x'01'"), "done");
+        assert_eq!(end(2, "01"), "1/2", "one of two steps is done");
+        assert_eq!(text("SELECT body FROM entries WHERE session = x'02' AND prev IS NULL"), "hello");
+        assert_eq!(text("SELECT body FROM entries WHERE prev = 1"), "you");
+        assert_eq!(end(1, "02"), "2/2");
+        assert_eq!(text("SELECT body FROM events WHERE prev = 1"), "ended");
+        assert_eq!((end(0, "04"), end(0, "05")), ("3/2".into(), "2/1".into()));
     }
 }

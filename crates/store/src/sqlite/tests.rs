@@ -1,13 +1,14 @@
-//! What is on disk before, while and after a store is open.
+//! What is on disk before, while and after a store is open, and what it costs to look into a full one.
 
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use ostler_kernel::{
-    Timestamp,
+    Lease, Timestamp,
     resource::{ResourceKey, StoredResource, put},
 };
 use tempfile::TempDir;
@@ -58,6 +59,60 @@ async fn nobody_else_can_read_what_is_stored() {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
+}
+
+#[tokio::test]
+async fn the_log_has_its_room_before_it_is_written() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let size = || fs::metadata(beside(&path, "-wal")).unwrap().len();
+    let before = size();
+    for number in 0..100 {
+        write(&store, &format!("agent-{number}")).await;
+    }
+    assert_eq!(size(), before, "a sync need not bring a new size to disk");
+    drop(store);
+    assert_eq!(names(&SqliteStore::open(&path).unwrap()).await.len(), 100);
+}
+
+#[test]
+fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
+    const ENDED: usize = 5000;
+    const STEPS_PER_TICK: usize = 100;
+    let folder = TempDir::new().unwrap();
+    let mut connection = open::writer(&Options::at(&folder.path().join("store.db"))).unwrap();
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ENDED}) \
+         INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, ended, body) \
+         SELECT randomblob(16), randomblob(16), randomblob(16), 0, 1, 'succeeded', 1, 1, 1, '{{}}' FROM n; \
+         INSERT INTO workers VALUES ('w', 1, 0, 0, 0, 0);"
+    );
+    connection.execute_batch(&fill).unwrap();
+    let ticks = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&ticks);
+    let tick = move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    connection.progress_handler(STEPS_PER_TICK as i32, Some(tick)).unwrap();
+
+    let now = Timestamp::from_millis(1);
+    let queries = [
+        Query::Leased { worker: None },
+        Query::Leased { worker: Some("w".into()) },
+        Query::Due { now, limit: 100 },
+        Query::NextDue,
+        Query::Workers,
+    ];
+    for query in queries {
+        read::read(&connection, &query).unwrap();
+        assert!(ticks.swap(0, Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "{query:?} passes by every run");
+    }
+    let lease = Lease { worker: "w".into(), incarnation: 1, claim: 1 };
+    let request = Claim { lease, slots: 10, now };
+    claim::claim_runs(&connection, &request, &mut Turns::default(), &mut Default::default()).unwrap();
+    assert!(ticks.load(Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "a claim passes by every run");
 }
 
 async fn write(store: &SqliteStore, name: &str) {
