@@ -112,7 +112,8 @@ async fn compare_all(seeds: Vec<u64>) -> Result<(), String> {
         let in_memory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
         let folder = in_memory.expect("a folder");
         let options = Options::at(&folder.path().join("store.db"));
-        let options = Options { inline: true, synchronous: Synchronous::Normal, ..options };
+        let options =
+            Options { inline: true, synchronous: Synchronous::Normal, reserve_log: false, ..options };
         let sqlite = SqliteStore::open_with(options).expect("a store");
         let compared = compare(&ReferenceStore::new(), &sqlite, seed, N_OPS).await;
         compared.map_err(|difference| format!("{difference}\nagain with SEED={seed}"))?;

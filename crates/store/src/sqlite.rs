@@ -74,7 +74,7 @@ impl SqliteStore {
 
     /// Without a thread: what a commit does happens inside the call.
     pub fn open_inline(path: &Path) -> Result<Self, OpenError> {
-        Self::open_with(Options { inline: true, ..Options::at(path) })
+        Self::open_with(Options { inline: true, reserve_log: false, ..Options::at(path) })
     }
 
     pub fn open_with(options: Options) -> Result<Self, OpenError> {

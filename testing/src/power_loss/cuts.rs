@@ -133,7 +133,7 @@ async fn look(
 }
 
 fn open(path: &Path) -> Result<SqliteStore, OpenError> {
-    SqliteStore::open_with(Options { inline: true, ..Options::at(path) })
+    SqliteStore::open_with(Options { inline: true, reserve_log: false, ..Options::at(path) })
 }
 
 /// All the rows are those of one moment, and of none before the last that was told.

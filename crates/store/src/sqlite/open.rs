@@ -21,6 +21,8 @@ pub struct Options {
     pub inline: bool,
     /// How long the log may grow before it is copied into the database.
     pub checkpoint_pages: u32,
+    /// Whether the log gets that much room at once. Worth it for a store that is open for long.
+    pub reserve_log: bool,
 }
 
 /// Sixteen megabytes: copied seldom enough to cost little, and read through quickly after a crash.
@@ -66,6 +68,7 @@ impl Options {
             vfs: None,
             inline: false,
             checkpoint_pages: CHECKPOINT_PAGES,
+            reserve_log: true,
         }
     }
 }
@@ -87,7 +90,9 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
-    reserve_log(options)?;
+    if options.reserve_log {
+        reserve_log(options)?;
+    }
     Ok(connection)
 }
 
