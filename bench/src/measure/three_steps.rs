@@ -18,7 +18,7 @@ const WARM_UP: usize = 20;
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Commits that a task of three steps waits for: accept, claim, two journal writes, end.
-const COMMITS: f64 = 5.0;
+const COMMITS: f64 = 4.0;
 
 pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let ground = Ground::start().await?;
@@ -44,7 +44,7 @@ async fn alone(bench: &Bench, ground: &Ground, ostler: &Ostler, report: &mut Rep
     let weather = watch.end()?;
     let floor = COMMITS * millis(bench.floors.sync.p50()) + 3.0 * millis(bench.floors.round_trip.p50());
     let figure = |what: &str, value| {
-        Figure::new(what, millis(value), "ms", weather).beside(floor, "(5 fdatasync + 3 round trips)")
+        Figure::new(what, millis(value), "ms", weather).beside(floor, "(4 fdatasync + 3 round trips)")
     };
     report.add(figure("three steps, one at a time, p50", done.p50()).bar(Bar::Under(3.0)));
     report.add(figure("three steps, one at a time, p99", done.p99()));

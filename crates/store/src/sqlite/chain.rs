@@ -58,7 +58,7 @@ pub fn move_end(
     Ok(())
 }
 
-/// Appends a row and moves the end. The statement gets the row's place before as its last parameter.
+/// Appends a row behind the end that was read, and moves the end to it. Who inserts is told the place before.
 pub fn append(
     connection: &Connection,
     owner: Owner<'_>,
