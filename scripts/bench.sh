@@ -3,5 +3,5 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
-cargo build --release --workspace --bins
+cargo build --release -p ostler-cli -p ostler-bench --bins
 exec "$target/release/bench" "$@"

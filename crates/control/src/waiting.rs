@@ -97,3 +97,68 @@ impl Drop for Place<'_> {
         self.withdraw();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use ostler_link::TokioRuntime;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn lease(claim: u64) -> Lease {
+        Lease { worker: "w".into(), incarnation: 1, claim }
+    }
+
+    fn runtime() -> TokioRuntime {
+        TokioRuntime::new(Handle::current())
+    }
+
+    #[tokio::test]
+    async fn who_waits_longest_is_taken_along_and_answered() {
+        let waiting = Waiting::default();
+        let (first, second) = (waiting.join(lease(1), 4), waiting.join(lease(2), 4));
+        let taken = waiting.take().expect("someone waits");
+        assert_eq!((taken.lease, taken.slots), (lease(1), 4));
+        taken.answer.send(Ok(Vec::new())).expect("it is awaited");
+        let waited = first.wait(&runtime(), LONG, pending::<()>()).await;
+        assert!(matches!(waited, Waited::Answered(Ok(claimed)) if claimed.is_empty()));
+        drop(second);
+        assert!(waiting.take().is_none(), "who is gone does not wait");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_on_its_way_is_awaited_whatever_else_comes() {
+        let waiting = Waiting::default();
+        let (runtime, unavailable) = (runtime(), StoreError::Unavailable("closed".into()));
+        for most in [LONG, Duration::ZERO] {
+            let place = waiting.join(lease(1), 1);
+            let taken = waiting.take().expect("someone waits");
+            let (waited, sent) = tokio::join!(biased; place.wait(&runtime, most, ready(())), async {
+                taken.answer.send(Err(unavailable.clone()))
+            });
+            assert!(sent.is_ok() && matches!(waited, Waited::Answered(Err(error)) if error == unavailable));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_was_cut_off_with_a_claim_leaves_it_to_be_made_again() {
+        let waiting = Waiting::default();
+        let place = waiting.join(lease(1), 1);
+        drop(waiting.take());
+        assert!(matches!(place.wait(&runtime(), Duration::ZERO, pending::<()>()).await, Waited::Woken));
+    }
+
+    #[tokio::test]
+    async fn who_waits_no_longer_is_not_taken_along() {
+        let waiting = Waiting::default();
+        let place = waiting.join(lease(1), 1);
+        assert!(matches!(place.wait(&runtime(), Duration::ZERO, pending::<()>()).await, Waited::TimeIsUp));
+        let place = waiting.join(lease(2), 1);
+        assert!(matches!(place.wait(&runtime(), LONG, ready(())).await, Waited::Woken));
+        assert!(waiting.take().is_none());
+    }
+}

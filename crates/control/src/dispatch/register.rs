@@ -2,7 +2,10 @@
 
 use ostler_kernel::{
     BlockerId, Bundle, Expect, Lease, RunId, Worker,
-    run::take_over::{Cause, take_over},
+    run::{
+        RunView,
+        take_over::{Cause, take_over},
+    },
     worker,
 };
 use ostler_link::{Caller, LinkError, RegisterRequest, Registered};
@@ -46,13 +49,22 @@ impl Control {
         }
     }
 
-    /// Takes from a worker what it held before its present incarnation.
-    pub(crate) async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
+    /// Takes from a worker what it held before its present incarnation, all of it in one commit.
+    async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
+        let (mut views, mut bundles) = (Vec::new(), Vec::new());
         for run in self.store.leased(Some(name.to_owned())).await.map_err(unavailable)? {
-            if let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) {
-                self.take(run.id, lease, Cause::Restarted, None).await?;
+            let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) else { continue };
+            if let Some((view, bundle)) = self.taking(run.id, lease, Cause::Restarted).await? {
+                views.push(view);
+                bundles.push(bundle);
             }
         }
+        if bundles.is_empty() {
+            return Ok(());
+        }
+        let results = self.store.commit(bundles).await.map_err(unavailable)?;
+        let taken = views.iter().zip(results).filter(|(_, result)| result.is_ok());
+        taken.for_each(|(view, _)| self.stopped(view));
         Ok(())
     }
 
@@ -65,16 +77,25 @@ impl Control {
         cause: Cause,
         seen: Option<Expect>,
     ) -> Result<(), LinkError> {
-        let Some(view) = self.store.run_view(run).await.map_err(unavailable)? else { return Ok(()) };
-        if view.run.lease() != Some(lease) {
-            return Ok(());
-        }
-        let quarantine = BlockerId::new(&*self.runtime);
-        let Ok(bundle) = take_over(&view, cause, quarantine, self.runtime.now()) else { return Ok(()) };
+        let Some((view, bundle)) = self.taking(run, lease, cause).await? else { return Ok(()) };
         let bundle = seen.into_iter().fold(bundle, Bundle::expect);
         if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
             self.stopped(&view);
         }
         Ok(())
+    }
+
+    /// The bundle that takes a run over, if the lease still holds it.
+    async fn taking(
+        &self,
+        run: RunId,
+        lease: &Lease,
+        cause: Cause,
+    ) -> Result<Option<(RunView, Bundle)>, LinkError> {
+        let view = self.store.run_view(run).await.map_err(unavailable)?;
+        let Some(view) = view.filter(|view| view.run.lease() == Some(lease)) else { return Ok(None) };
+        let quarantine = BlockerId::new(&*self.runtime);
+        let bundle = take_over(&view, cause, quarantine, self.runtime.now());
+        Ok(bundle.ok().map(|bundle| (*view, bundle)))
     }
 }
