@@ -30,7 +30,7 @@ use self::{
     claim::Turns,
     lock::FileLock,
     tail::Tail,
-    writer::{Broken, Job, Memory, write_batch},
+    writer::{Broken, Job, Memory, Prepared, write_batch},
 };
 pub use self::{
     open::{OpenError, Options, Synchronous},
@@ -143,7 +143,9 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
-        self.send(|sender| Job::Commit(bundles, sender)).await
+        let prepared: rusqlite::Result<_> = bundles.into_iter().map(Prepared::of).collect();
+        let prepared = prepared.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        self.send(|sender| Job::Commit(prepared, sender)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {

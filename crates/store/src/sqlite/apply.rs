@@ -1,7 +1,7 @@
 //! Writes a bundle's rows, inside the transaction of its batch.
 
 use ostler_kernel::{
-    Entry, Event, EventBody, Run, Session, SessionId, Step, Task, TaskId, Timestamp, Worker, Write,
+    Event, EventBody, Run, Session, SessionId, Step, Task, TaskId, Timestamp, Worker, Write,
     bundle::Clash,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
@@ -22,36 +22,62 @@ pub struct Effects {
     pub logged: Vec<Logged>,
 }
 
+/// What the row of a write says besides the columns that are searched by. Empty where there is nothing.
+pub fn text_of(write: &Write) -> rusqlite::Result<String> {
+    match write {
+        Write::NewTask(task) | Write::Task(task) => to_json(&TaskBody::of(task)),
+        Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => to_json(run),
+        Write::Session(session) => to_json(session),
+        Write::Step(step) => to_json(step),
+        Write::Entry { entry, .. } => to_json(entry),
+        Write::Event { body, .. } => to_json(body),
+        Write::Input(input) => to_json(input),
+        Write::Blocker(blocker) => to_json(blocker),
+        Write::Resource(resource) => to_json(&resource.document),
+        Write::Consume { .. }
+        | Write::Archive { .. }
+        | Write::Worker(_)
+        | Write::Renewal { .. }
+        | Write::DeleteResource(_)
+        | Write::Blob { .. } => Ok(String::new()),
+    }
+}
+
 /// Why a bundle's rows could not be written, and what was in the way if a constraint kept one out.
 pub struct ApplyError {
     pub error: rusqlite::Error,
     pub clash: Option<Clash>,
 }
 
-/// Writes the rows and notes their effects.
-pub fn apply(connection: &Connection, writes: &[Write], effects: &mut Effects) -> Result<(), ApplyError> {
-    for write in writes {
-        put(connection, write, effects).map_err(|error| ApplyError::at(write, error))?;
+/// Writes the rows, each with its text, and notes their effects.
+pub fn apply(
+    connection: &Connection,
+    writes: &[Write],
+    texts: &[String],
+    effects: &mut Effects,
+) -> Result<(), ApplyError> {
+    for (write, text) in writes.iter().zip(texts) {
+        put(connection, write, text, effects).map_err(|error| ApplyError::at(write, error))?;
     }
     Ok(())
 }
 
-fn put(connection: &Connection, write: &Write, effects: &mut Effects) -> rusqlite::Result<()> {
+fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects) -> rusqlite::Result<()> {
     match write {
-        Write::NewTask(task) => insert_task(connection, task)?,
-        Write::Task(task) => update_task(connection, task)?,
-        Write::NewRun(run) => insert_run(connection, run, &mut effects.hint)?,
-        Write::Run(run) => update_run(connection, run, &mut effects.hint)?,
-        Write::RunProgress(run) => progress_run(connection, run)?,
-        Write::Session(session) => put_session(connection, session)?,
-        Write::Step(step) => put_step(connection, step)?,
-        Write::Entry { session, seq, entry } => append_entry(connection, session, *seq, entry)?,
-        Write::Event { task, at, body } => append_event(connection, task, *at, body, effects)?,
-        Write::Input(input) => insert_input(connection, input)?,
+        Write::NewTask(task) => insert_task(connection, task, text)?,
+        Write::Task(task) => update_task(connection, task, text)?,
+        Write::NewRun(run) => insert_run(connection, run, text, &mut effects.hint)?,
+        Write::Run(run) => update_run(connection, run, text, &mut effects.hint)?,
+        Write::RunProgress(run) => progress_run(connection, run, text)?,
+        Write::Session(session) => put_session(connection, session, text)?,
+        Write::Step(step) => put_step(connection, step, text)?,
+        Write::Entry { session, seq, .. } => append_entry(connection, session, *seq, text)?,
+        Write::Event { task, at, body } => append_event(connection, task, *at, (body, text), effects)?,
+        Write::Input(input) => insert_input(connection, input, text)?,
         Write::Consume { task, upto, run } => consume(connection, task, *upto, run)?,
         Write::Blocker(blocker) => {
             let sql = "INSERT OR REPLACE INTO blockers (id, task, body) VALUES (?1, ?2, ?3)";
-            execute(connection, sql, params![Key(&blocker.id), Key(&blocker.task), to_json(blocker)?])?;
+            execute(connection, sql, params![Key(&blocker.id), Key(&blocker.task), text])?;
         }
         Write::Archive { task, at } => {
             let sql = "UPDATE tasks SET archived_at = ?2 WHERE id = ?1";
@@ -62,7 +88,7 @@ fn put(connection: &Connection, write: &Write, effects: &mut Effects) -> rusqlit
             let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
             execute(connection, sql, params![worker, counter])?;
         }
-        Write::Resource(resource) => put_resource(connection, resource)?,
+        Write::Resource(resource) => put_resource(connection, resource, text)?,
         Write::DeleteResource(key) => delete_resource(connection, key)?,
         Write::Blob { id, bytes } => {
             let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
@@ -101,19 +127,18 @@ fn execute(connection: &Connection, sql: &str, params: impl rusqlite::Params) ->
     connection.prepare_cached(sql)?.execute(params)
 }
 
-fn insert_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+fn insert_task(connection: &Connection, task: &Task, body: &str) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO tasks (id, namespace, name, key, state, request, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
-    let (request, body) = (to_json(&task.request)?, to_json(&TaskBody::of(task))?);
+    let request = to_json(&task.request)?;
     let key = &task.request.idempotency_key;
     let state = task.state.name();
     execute(connection, sql, params![Key(&task.id), task.namespace, task.name, key, state, request, body])?;
     Ok(())
 }
 
-fn update_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+fn update_task(connection: &Connection, task: &Task, body: &str) -> rusqlite::Result<()> {
     let sql = "UPDATE tasks SET state = ?2, body = ?3 WHERE id = ?1";
-    let body = to_json(&TaskBody::of(task))?;
     execute(connection, sql, params![Key(&task.id), task.state.name(), body])?;
     Ok(())
 }
@@ -121,7 +146,7 @@ fn update_task(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
 const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, \
     ended, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)";
 
-fn insert_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::Result<()> {
+fn insert_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -> rusqlite::Result<()> {
     let lane = put_lane(connection, run)?;
     let due = due(run).map(Timestamp::as_millis);
     raise(hint, run);
@@ -136,7 +161,7 @@ fn insert_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::
         run.journal,
         run.rank(),
         due,
-        to_json(run)?
+        body
     ];
     execute(connection, INSERT_RUN, params)?;
     Ok(())
@@ -146,7 +171,7 @@ const UPDATE_RUN: &str = "UPDATE runs SET state = :state, epoch = :epoch, journa
     write_epoch = :write_epoch, write_number = :write_number, rank = :rank, due = :due, live = :live, \
     ended = :ended, worker = :worker, incarnation = :incarnation, claim = :claim, body = :body WHERE id = :id";
 
-fn update_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::Result<()> {
+fn update_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -> rusqlite::Result<()> {
     raise(hint, run);
     let lease = run.lease();
     let params = named_params! {
@@ -163,7 +188,7 @@ fn update_run(connection: &Connection, run: &Run, hint: &mut Hint) -> rusqlite::
         ":worker": lease.map(|lease| &lease.worker),
         ":incarnation": lease.map(|lease| lease.incarnation),
         ":claim": lease.map(|lease| lease.claim),
-        ":body": to_json(run)?,
+        ":body": body,
     };
     execute(connection, UPDATE_RUN, params)?;
     Ok(())
@@ -194,15 +219,14 @@ fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
     connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))
 }
 
-fn progress_run(connection: &Connection, run: &Run) -> rusqlite::Result<()> {
+fn progress_run(connection: &Connection, run: &Run, body: &str) -> rusqlite::Result<()> {
     let sql = "UPDATE runs SET journal = ?2, write_epoch = ?3, write_number = ?4, body = ?5 WHERE id = ?1";
     let (epoch, number) = run.last_write.unzip();
-    execute(connection, sql, params![Key(&run.id), run.journal, epoch, number, to_json(run)?])?;
+    execute(connection, sql, params![Key(&run.id), run.journal, epoch, number, body])?;
     Ok(())
 }
 
-fn put_session(connection: &Connection, session: &Session) -> rusqlite::Result<()> {
-    let body = to_json(session)?;
+fn put_session(connection: &Connection, session: &Session, body: &str) -> rusqlite::Result<()> {
     if session.version > 1 {
         let sql = "UPDATE sessions SET version = ?2, body = ?3 WHERE id = ?1";
         execute(connection, sql, params![Key(&session.id), session.version, body])?;
@@ -215,8 +239,8 @@ fn put_session(connection: &Connection, session: &Session) -> rusqlite::Result<(
 }
 
 /// Steps are opened in the order of their numbers, and each is done once; anything else is kept out.
-fn put_step(connection: &Connection, step: &Step) -> rusqlite::Result<()> {
-    let (run, index, body) = (Key(&step.id.run), step.id.index, to_json(step)?);
+fn put_step(connection: &Connection, step: &Step, body: &str) -> rusqlite::Result<()> {
+    let (run, index) = (Key(&step.id.run), step.id.index);
     let owner = Owner::Run(step.id.run.as_bytes());
     let end = chain::end(connection, owner)?;
     if step.is_open() {
@@ -236,16 +260,10 @@ fn put_step(connection: &Connection, step: &Step) -> rusqlite::Result<()> {
     chain::move_end(connection, owner, end, End { place, count: end.map_or(0, |end| end.count) })
 }
 
-fn append_entry(
-    connection: &Connection,
-    session: &SessionId,
-    seq: u64,
-    entry: &Entry,
-) -> rusqlite::Result<()> {
+fn append_entry(connection: &Connection, session: &SessionId, seq: u64, body: &str) -> rusqlite::Result<()> {
     let owner = Owner::Session(session.as_bytes());
     let end = chain::end(connection, owner)?;
     kept_out_unless(end.map_or(0, |end| end.count) == seq)?;
-    let body = to_json(entry)?;
     chain::append(connection, owner, end, |prev| {
         let sql = "INSERT INTO entries (session, seq, body, prev) VALUES (?1, ?2, ?3, ?4)";
         execute(connection, sql, params![Key(session), seq, body, prev]).map(drop)
@@ -262,13 +280,12 @@ fn append_event(
     connection: &Connection,
     task: &TaskId,
     at: Timestamp,
-    body: &EventBody,
+    (body, text): (&EventBody, &str),
     effects: &mut Effects,
 ) -> rusqlite::Result<()> {
     let owner = Owner::Task(task.as_bytes());
     let end = chain::end(connection, owner)?;
     let seq = end.map_or(0, |end| end.count) + 1;
-    let text = to_json(body)?;
     let place = chain::append(connection, owner, end, |prev| {
         let sql = "INSERT INTO events (task, seq, at, body, prev) VALUES (?1, ?2, ?3, ?4, ?5)";
         execute(connection, sql, params![Key(task), seq, at.as_millis(), text, prev]).map(drop)
@@ -280,9 +297,9 @@ fn append_event(
     Ok(())
 }
 
-fn insert_input(connection: &Connection, input: &Input) -> rusqlite::Result<()> {
+fn insert_input(connection: &Connection, input: &Input, body: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO inputs (task, number, body) VALUES (?1, ?2, ?3)";
-    execute(connection, sql, params![Key(&input.task), input.number, to_json(input)?])?;
+    execute(connection, sql, params![Key(&input.task), input.number, body])?;
     let sql = "UPDATE tasks SET last_input = ?2 WHERE id = ?1";
     execute(connection, sql, params![Key(&input.task), input.number])?;
     Ok(())
@@ -318,11 +335,10 @@ fn put_worker(connection: &Connection, worker: &Worker) -> rusqlite::Result<()> 
     Ok(())
 }
 
-fn put_resource(connection: &Connection, resource: &StoredResource) -> rusqlite::Result<()> {
+fn put_resource(connection: &Connection, resource: &StoredResource, body: &str) -> rusqlite::Result<()> {
     let sql = "INSERT OR REPLACE INTO resources (kind, namespace, name, version, generation, created_at, body) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let StoredResource { key, version, generation, created_at, document } = resource;
-    let body = to_json(document)?;
+    let StoredResource { key, version, generation, created_at, .. } = resource;
     let params =
         params![key.kind, key.namespace, key.name, version, generation, created_at.as_millis(), body];
     execute(connection, sql, params)?;

@@ -39,7 +39,7 @@ async fn a_store_stays_shut_until_its_last_write_is_in_the_file() {
     // Sent, and nobody waits for the answer.
     let (sender, _) = oneshot::channel();
     let Writer::Thread(writer) = &store.writer else { panic!("it has a thread") };
-    writer.send(Job::Commit(vec![bundle("late")], sender)).await.unwrap();
+    writer.send(Job::Commit(vec![Prepared::of(bundle("late")).unwrap()], sender)).await.unwrap();
     drop(store);
     let copy = folder.path().join("copy.db");
     fs::copy(&path, &copy).unwrap();

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    apply::{ApplyError, Effects, apply},
+    apply::{ApplyError, Effects, apply, text_of},
     claim::{Turns, claim_runs},
     guard,
     judge::Judge,
@@ -21,8 +21,21 @@ use crate::{Claim, Claimed, Committed, Hint, StoreError};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
-    Commit(Vec<Bundle>, oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>),
+    Commit(Vec<Prepared>, oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>),
     Claim(Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
+}
+
+/// A bundle with the texts of its rows, made by who brings it: while one writes, many can do that.
+pub struct Prepared {
+    bundle: Bundle,
+    texts: Vec<String>,
+}
+
+impl Prepared {
+    pub fn of(bundle: Bundle) -> rusqlite::Result<Self> {
+        let texts = bundle.writes.iter().map(text_of).collect::<Result<_, _>>()?;
+        Ok(Self { bundle, texts })
+    }
 }
 
 /// What the writer remembers between batches.
@@ -119,7 +132,7 @@ impl<'a> Attempt<'a> {
     fn job(&mut self, job: &Job) -> Result<Outcome, Failed> {
         match job {
             Job::Commit(bundles, _) => {
-                let results = bundles.iter().map(|bundle| self.bundle(bundle));
+                let results = bundles.iter().map(|prepared| self.bundle(prepared));
                 results.collect::<Result<_, _>>().map(Outcome::Commit)
             }
             Job::Claim(claim, _) => {
@@ -129,7 +142,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn bundle(&mut self, bundle: &Bundle) -> Result<Result<Committed, Refusal>, Failed> {
+    fn bundle(&mut self, prepared: &Prepared) -> Result<Result<Committed, Refusal>, Failed> {
+        let Prepared { bundle, texts } = prepared;
         match bundle.judge(&mut Judge(self.connection))? {
             Verdict::Refuse(refusal) => return Ok(Err(refusal)),
             Verdict::Duplicate => {
@@ -138,8 +152,8 @@ impl<'a> Attempt<'a> {
             Verdict::Apply => {}
         }
         let applied = match self.care {
-            Care::Trusting => apply(self.connection, &bundle.writes, &mut self.effects),
-            Care::Savepoints => self.apply_in_savepoint(bundle),
+            Care::Trusting => apply(self.connection, &bundle.writes, texts, &mut self.effects),
+            Care::Savepoints => self.apply_in_savepoint(prepared),
         };
         match applied {
             Ok(()) => Ok(Ok(Committed { position: self.effects.hint.position, duplicate: false })),
@@ -148,10 +162,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn apply_in_savepoint(&mut self, bundle: &Bundle) -> Result<(), ApplyError> {
+    fn apply_in_savepoint(&mut self, Prepared { bundle, texts }: &Prepared) -> Result<(), ApplyError> {
         self.connection.execute_batch("SAVEPOINT bundle")?;
         let (hint, n_logged) = (self.effects.hint, self.effects.logged.len());
-        let applied = apply(self.connection, &bundle.writes, &mut self.effects);
+        let applied = apply(self.connection, &bundle.writes, texts, &mut self.effects);
         if applied.is_err() {
             self.effects.hint = hint;
             self.effects.logged.truncate(n_logged);
