@@ -5,7 +5,15 @@ set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
+# Tests start databases of their own. Debian would make one and start it when its package is installed.
+keep_postgres_quiet() {
+  [[ $(id -u) == 0 && ! -e /etc/postgresql-common/createcluster.conf ]] || return 0
+  mkdir -p /etc/postgresql-common
+  echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+}
+
 lacking_packages() {
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
   command -v cc >/dev/null || echo gcc libc6-dev
   command -v make >/dev/null || echo make
   command -v pkg-config >/dev/null || echo pkg-config
@@ -46,7 +54,10 @@ need_component() { # the component, the command it brings
 }
 
 mapfile -t packages < <(lacking_packages | tr ' ' '\n')
-((${#packages[@]} == 0)) || install_packages "${packages[@]}"
+if ((${#packages[@]} > 0)); then
+  [[ " ${packages[*]} " != *" postgresql "* ]] || keep_postgres_quiet
+  install_packages "${packages[@]}"
+fi
 need_rust
 need_component rustfmt fmt
 need_component clippy clippy

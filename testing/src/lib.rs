@@ -3,6 +3,7 @@
 pub mod crash;
 pub mod loopback;
 pub mod model_server;
+pub mod postgres;
 pub mod power_loss;
 pub mod reference_store;
 pub mod sim;

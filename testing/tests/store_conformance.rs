@@ -3,11 +3,14 @@
 
 #![allow(clippy::expect_used, reason = "these are tests: one fails by panicking")]
 
+#[path = "store_conformance/dense.rs"]
+mod dense;
 #[path = "store_conformance/noting.rs"]
 mod noting;
 
 use std::{collections::BTreeSet, env, path::Path, sync::Arc};
 
+use dense::Dense;
 use noting::{Noting, Outcome};
 use ostler_kernel::Command;
 use ostler_store::{
@@ -15,7 +18,7 @@ use ostler_store::{
     conformance::histories::compare,
     sqlite::{Options, Synchronous},
 };
-use ostler_testing::reference_store::ReferenceStore;
+use ostler_testing::{postgres::Postgres, reference_store::ReferenceStore};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -32,6 +35,14 @@ mod reference {
 mod sqlite {
     async fn make() -> (super::Arc<dyn super::Store>, super::TempDir) {
         super::in_a_folder(super::SqliteStore::open)
+    }
+
+    ostler_store::store_conformance!(make);
+}
+
+mod postgres {
+    async fn make() -> (super::Arc<dyn super::Store>, ()) {
+        (super::Arc::new(super::Postgres::fresh_store().await.expect("a store in PostgreSQL")), ())
     }
 
     ostler_store::store_conformance!(make);
@@ -60,6 +71,21 @@ async fn sqlite_equals_the_reference_on_random_histories() {
         }
     }
     println!("{} histories of {N_OPS} operations: the reference store and SQLite agree", seeds.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_equals_the_reference_on_random_histories() {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("HISTORIES").unwrap_or(300) / 10,
+    };
+    for seed in seeds.clone() {
+        let postgres = Dense::new(Postgres::fresh_store().await.expect("a store in PostgreSQL"));
+        let compared = compare(&ReferenceStore::new(), &postgres, seed, N_OPS).await;
+        assert_eq!(compared, Ok(()), "again with SEED={seed}");
+    }
+    println!("{} histories of {N_OPS} operations: the reference store and PostgreSQL agree", seeds.count());
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! The one durable place.
 //!
 //! A store has four verbs: [`Store::commit`], [`Store::claim`], [`Store::read`] and [`Store::watch`]. What
-//! they promise is written at each of them and tried by [`conformance`]. Implementations: [`sqlite`], and the
+//! they promise is written at each of them and tried by [`conformance`]. Implementations: [`sqlite`], [`postgres`], and the
 //! reference store in `testing`, which is plain maps.
 
+mod body;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod postgres;
 pub mod query;
 pub mod sqlite;
 

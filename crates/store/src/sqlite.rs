@@ -143,7 +143,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
-        let prepared: rusqlite::Result<_> = bundles.into_iter().map(Prepared::of).collect();
+        let prepared: serde_json::Result<_> = bundles.into_iter().map(Prepared::of).collect();
         let prepared = prepared.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         self.send(|sender| Job::Commit(prepared, sender)).await
     }

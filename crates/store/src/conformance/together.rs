@@ -75,7 +75,8 @@ pub async fn commits_of_many_all_land_once(world: World) {
     }
     let log = world.store.log(0, 1000).await.expect("the store answers");
     let positions: Vec<u64> = log.iter().map(|event| event.position).collect();
-    assert_eq!(positions, (1..=200).collect::<Vec<_>>());
+    assert_eq!(positions.len(), 200);
+    assert!(positions.is_sorted_by(|left, right| left < right), "each has a place of its own");
 }
 
 pub async fn one_of_many_gets_the_name(world: World) {

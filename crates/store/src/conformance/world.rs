@@ -41,7 +41,13 @@ pub struct World {
 
 impl World {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: AtomicI64::new(1_800_000_000_000), ids: AtomicU64::new(0) }
+        Self::beside(store, 0)
+    }
+
+    /// One of several worlds around one store: its ids differ from those of the others.
+    pub fn beside(store: Arc<dyn Store>, number: u32) -> Self {
+        let ids = AtomicU64::new(u64::from(number) << 32);
+        Self { store, clock: AtomicI64::new(1_800_000_000_000), ids }
     }
 
     pub fn now(&self) -> Timestamp {

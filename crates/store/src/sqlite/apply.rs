@@ -10,37 +10,16 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::{
     chain::{self, End, Owner},
-    row::{self, Key, TaskBody, to_json},
+    row::{self, Key, to_json},
     tail::Logged,
 };
-use crate::Hint;
+use crate::{Hint, body::due};
 
 /// What rows leave beside themselves, once they are committed: whom they may wake, and the end of the log.
 #[derive(Default)]
 pub struct Effects {
     pub hint: Hint,
     pub logged: Vec<Logged>,
-}
-
-/// What the row of a write says besides the columns that are searched by. Empty where there is nothing.
-pub fn text_of(write: &Write) -> rusqlite::Result<String> {
-    match write {
-        Write::NewTask(task) | Write::Task(task) => to_json(&TaskBody::of(task)),
-        Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => to_json(run),
-        Write::Session(session) => to_json(session),
-        Write::Step(step) => to_json(step),
-        Write::Entry { entry, .. } => to_json(entry),
-        Write::Event { body, .. } => to_json(body),
-        Write::Input(input) => to_json(input),
-        Write::Blocker(blocker) => to_json(blocker),
-        Write::Resource(resource) => to_json(&resource.document),
-        Write::Consume { .. }
-        | Write::Archive { .. }
-        | Write::Worker(_)
-        | Write::Renewal { .. }
-        | Write::DeleteResource(_)
-        | Write::Blob { .. } => Ok(String::new()),
-    }
 }
 
 /// Why a bundle's rows could not be written, and what was in the way if a constraint kept one out.
@@ -197,12 +176,6 @@ fn update_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -
 fn raise(hint: &mut Hint, run: &Run) {
     hint.ready += u64::from(run.rank().is_some());
     hint.due += u64::from(due(run).is_some());
-}
-
-/// When something must happen to the run by itself: it wakes, or its deadline passes.
-fn due(run: &Run) -> Option<Timestamp> {
-    let deadline = run.deadline.filter(|_| !run.is_terminal());
-    [run.wake_at(), deadline].into_iter().flatten().min()
 }
 
 /// The lane's number. It is there already for all but the first run of an agent, and then costs no page.

@@ -6,7 +6,7 @@ use ostler_kernel::{Lease, RunId, RunTag, TaskId, queue, run::claim::claim};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    apply::{Effects, apply, text_of},
+    apply::{Effects, apply},
     row::{self, Key},
 };
 use crate::{Claim, Claimed};
@@ -114,7 +114,7 @@ fn give(
 ) -> rusqlite::Result<Claimed> {
     let before = load(connection, run)?;
     let (run, writes) = claim(&before.task, &before.run, &before.session, request.lease.clone(), request.now);
-    let texts = writes.iter().map(text_of).collect::<Result<Vec<_>, _>>()?;
+    let texts = writes.iter().map(row::text_of).collect::<Result<Vec<_>, _>>()?;
     apply(connection, &writes, &texts, effects)?;
     let task = before.task.project(&run, request.now);
     Ok(Claimed { task, run, session: before.session })

@@ -2,7 +2,7 @@
 //! what was being read, never a panic.
 
 use ostler_kernel::{
-    BlobId, BlockerId, Event, Run, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
+    BlobId, BlockerId, Event, Run, RunId, Session, SessionId, Step, TaskId, Timestamp, Worker, Write,
     resource::{ResourceKey, StoredResource},
     task::TaskRequest,
 };
@@ -12,7 +12,10 @@ use rusqlite::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::query::TaskRow;
+use crate::{
+    body::{self, TaskBody},
+    query::TaskRow,
+};
 
 /// An id as the sixteen bytes it is.
 pub struct Key<T>(pub T);
@@ -37,7 +40,15 @@ macro_rules! keys {
 keys!(TaskId = 16, RunId = 16, SessionId = 16, BlockerId = 16, BlobId = 32);
 
 pub fn to_json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    serde_json::to_string(value).map_err(unwritable)
+}
+
+pub fn text_of(write: &Write) -> rusqlite::Result<String> {
+    body::text_of(write).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
 /// Reads the JSON in a column.
@@ -116,66 +127,4 @@ pub fn resource(row: &Row<'_>) -> rusqlite::Result<StoredResource> {
         created_at: Timestamp::from_millis(row.get(5)?),
         document: from_json(row, 6)?,
     })
-}
-
-/// A task without its request, which has a column of its own and is written once.
-#[derive(serde::Serialize, serde::Deserialize)]
-pub struct TaskBody {
-    id: TaskId,
-    namespace: String,
-    name: String,
-    session: SessionId,
-    run: RunId,
-    #[serde(flatten)]
-    state: ostler_kernel::TaskState,
-    version: u64,
-    created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    started_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    output: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failure: Option<ostler_kernel::Failure>,
-    usage: ostler_kernel::Usage,
-}
-
-impl TaskBody {
-    pub fn of(task: &Task) -> Self {
-        Self {
-            id: task.id,
-            namespace: task.namespace.clone(),
-            name: task.name.clone(),
-            session: task.session,
-            run: task.run,
-            state: task.state.clone(),
-            version: task.version,
-            created_at: task.created_at,
-            started_at: task.started_at,
-            ended_at: task.ended_at,
-            output: task.output.clone(),
-            failure: task.failure.clone(),
-            usage: task.usage,
-        }
-    }
-
-    fn with(self, request: TaskRequest) -> Task {
-        Task {
-            id: self.id,
-            namespace: self.namespace,
-            name: self.name,
-            session: self.session,
-            run: self.run,
-            request,
-            state: self.state,
-            version: self.version,
-            created_at: self.created_at,
-            started_at: self.started_at,
-            ended_at: self.ended_at,
-            output: self.output,
-            failure: self.failure,
-            usage: self.usage,
-        }
-    }
 }

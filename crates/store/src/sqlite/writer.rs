@@ -11,13 +11,13 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::{
-    apply::{ApplyError, Effects, apply, text_of},
+    apply::{ApplyError, Effects, apply},
     claim::{Turns, claim_runs},
     guard,
     judge::Judge,
     tail::Tail,
 };
-use crate::{Claim, Claimed, Committed, Hint, StoreError};
+use crate::{Claim, Claimed, Committed, Hint, StoreError, body};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
@@ -32,8 +32,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn of(bundle: Bundle) -> rusqlite::Result<Self> {
-        let texts = bundle.writes.iter().map(text_of).collect::<Result<_, _>>()?;
+    pub fn of(bundle: Bundle) -> serde_json::Result<Self> {
+        let texts = bundle.writes.iter().map(body::text_of).collect::<Result<_, _>>()?;
         Ok(Self { bundle, texts })
     }
 }

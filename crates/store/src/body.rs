@@ -1,0 +1,97 @@
+//! Rows as text: what every store that keeps text writes into a row besides the columns it searches by.
+
+use ostler_kernel::{Run, RunId, SessionId, Task, TaskId, Timestamp, Write, task::TaskRequest};
+use serde::Serialize;
+
+/// What the row of a write says. Empty where there is nothing.
+pub fn text_of(write: &Write) -> serde_json::Result<String> {
+    match write {
+        Write::NewTask(task) | Write::Task(task) => text(&TaskBody::of(task)),
+        Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => text(run),
+        Write::Session(session) => text(session),
+        Write::Step(step) => text(step),
+        Write::Entry { entry, .. } => text(entry),
+        Write::Event { body, .. } => text(body),
+        Write::Input(input) => text(input),
+        Write::Blocker(blocker) => text(blocker),
+        Write::Resource(resource) => text(&resource.document),
+        Write::Consume { .. }
+        | Write::Archive { .. }
+        | Write::Worker(_)
+        | Write::Renewal { .. }
+        | Write::DeleteResource(_)
+        | Write::Blob { .. } => Ok(String::new()),
+    }
+}
+
+fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string(value)
+}
+
+/// When something must happen to the run by itself: it wakes, or its deadline passes.
+pub fn due(run: &Run) -> Option<Timestamp> {
+    let deadline = run.deadline.filter(|_| !run.is_terminal());
+    [run.wake_at(), deadline].into_iter().flatten().min()
+}
+
+/// A task without its request, which has a column of its own and is written once.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct TaskBody {
+    id: TaskId,
+    namespace: String,
+    name: String,
+    session: SessionId,
+    run: RunId,
+    #[serde(flatten)]
+    state: ostler_kernel::TaskState,
+    version: u64,
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<ostler_kernel::Failure>,
+    usage: ostler_kernel::Usage,
+}
+
+impl TaskBody {
+    pub fn of(task: &Task) -> Self {
+        Self {
+            id: task.id,
+            namespace: task.namespace.clone(),
+            name: task.name.clone(),
+            session: task.session,
+            run: task.run,
+            state: task.state.clone(),
+            version: task.version,
+            created_at: task.created_at,
+            started_at: task.started_at,
+            ended_at: task.ended_at,
+            output: task.output.clone(),
+            failure: task.failure.clone(),
+            usage: task.usage,
+        }
+    }
+
+    pub fn with(self, request: TaskRequest) -> Task {
+        Task {
+            id: self.id,
+            namespace: self.namespace,
+            name: self.name,
+            session: self.session,
+            run: self.run,
+            request,
+            state: self.state,
+            version: self.version,
+            created_at: self.created_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            output: self.output,
+            failure: self.failure,
+            usage: self.usage,
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The store on PostgreSQL, for many servers at once. Each server gathers what its callers bring and writes it in
+//! batches, on a few connections; the database's row locks keep servers apart.
+
+mod apply;
+mod claim;
+mod connection;
+mod known;
+mod read;
+mod row;
+mod schema;
+mod watch;
+mod writer;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use ostler_kernel::{Bundle, Refusal, Runtime, runtime::AbortOnDrop};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot, watch as tokio_watch};
+use tokio_postgres::{Config, error::SqlState};
+
+use self::{
+    claim::Turns,
+    connection::Connection,
+    watch::Notices,
+    writer::{Job, Prepared, Results, Written},
+};
+use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
+
+#[derive(Clone)]
+pub struct Options {
+    pub database: Config,
+    /// The schema that holds the tables; a store of its own.
+    pub schema: String,
+    /// How many connections write.
+    pub writers: usize,
+    /// How many connections are kept for reading.
+    pub readers: usize,
+}
+
+impl Options {
+    /// From a URL like `postgres://user@host/database`.
+    pub fn at(url: &str) -> Result<Self, OpenError> {
+        let database = url.parse().map_err(OpenError::Url)?;
+        Ok(Self { database, schema: "ostler".into(), writers: 3, readers: 8 })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("that is no address of a database")]
+    Url(#[source] tokio_postgres::Error),
+    #[error("can't use the database")]
+    Database(#[from] tokio_postgres::Error),
+    #[error("the store was written by a newer version of ostler (schema {found}, this one knows {known})")]
+    Newer { found: i64, known: i64 },
+}
+
+/// Why something could not be written or read.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("row {0} is kept out")]
+    KeptOut(usize),
+    /// A constraint said so, and the transaction is lost.
+    #[error("row {0} is against a constraint")]
+    Constraint(usize),
+    /// Two transactions waited for each other: nothing was written, and it may be tried again.
+    #[error("another transaction was in the way")]
+    InTheWay,
+    /// Someone held a row for long: nothing was written.
+    #[error("a row is held by another transaction")]
+    Held,
+    #[error("the database refused or went away: {0}")]
+    Database(tokio_postgres::Error),
+    /// Whether it counts, nobody knows.
+    #[error("a commit was not answered: {0}")]
+    Commit(tokio_postgres::Error),
+    #[error("a row can't be read or written: {0}")]
+    Body(String),
+}
+
+impl From<tokio_postgres::Error> for Failed {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.code() {
+            Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => Failed::InTheWay,
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => Failed::Held,
+            _ => Failed::Database(error),
+        }
+    }
+}
+
+impl Failed {
+    /// The same failure, of the row at this place.
+    fn at(self, place: usize) -> Self {
+        match self {
+            Failed::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                Failed::Constraint(place)
+            }
+            other => other,
+        }
+    }
+}
+
+/// How many callers a batch may hold.
+const MAX_BATCH: usize = 256;
+
+/// The most time that a reader of the log is kept waiting for those who began to write before what it knows of.
+const SETTLING: Duration = Duration::from_secs(1);
+
+pub struct PostgresStore {
+    options: Options,
+    runtime: Arc<dyn Runtime>,
+    readers: Mutex<Vec<Connection>>,
+    /// As many may read at once as there are connections for it.
+    turns_to_read: Semaphore,
+    jobs: mpsc::Sender<Job>,
+    notices: Arc<Notices>,
+    _activities: Vec<AbortOnDrop>,
+}
+
+impl PostgresStore {
+    /// Opens the store, and makes its tables if they aren't there.
+    pub async fn open(options: Options, runtime: Arc<dyn Runtime>) -> Result<Self, OpenError> {
+        let mut first = Connection::open(&options, &runtime).await?;
+        schema::migrate(&mut first.client, &options.schema).await?;
+        let notices = Arc::new(Notices::new(&options.schema, &*runtime));
+        let (jobs, receiver) = mpsc::channel(4096);
+        let shared = Arc::new(Shared {
+            options: options.clone(),
+            runtime: Arc::clone(&runtime),
+            jobs: AsyncMutex::new(receiver),
+            turns: AsyncMutex::default(),
+            notices: Arc::clone(&notices),
+        });
+        let mut activities = Vec::new();
+        for _ in 0..options.writers.max(1) {
+            let shared = Arc::clone(&shared);
+            let writing = async move { shared.write_batches().await };
+            activities.push(runtime.spawn("database writer", Box::pin(writing)).abort_on_drop());
+        }
+        let listening = watch::listen(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
+        activities.push(runtime.spawn("database listener", Box::pin(listening)).abort_on_drop());
+        let telling = watch::tell(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
+        activities.push(runtime.spawn("database notifier", Box::pin(telling)).abort_on_drop());
+        let (readers, turns_to_read) = (Mutex::new(vec![first]), Semaphore::new(options.readers.max(1)));
+        Ok(Self { options, runtime, readers, turns_to_read, jobs, notices, _activities: activities })
+    }
+
+    async fn send<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = oneshot::channel();
+        let stopped = || StoreError::Unavailable("the writers have stopped".into());
+        self.jobs.send(job(sender)).await.map_err(|_| stopped())?;
+        receiver.await.unwrap_or_else(|_| Err(StoreError::Unknown("a writer stopped".into())))
+    }
+
+    async fn reader(&self) -> Result<Connection, StoreError> {
+        loop {
+            let spare = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match spare {
+                Some(reader) if reader.is_closed() => {}
+                Some(reader) => return Ok(reader),
+                None => {
+                    let opened = Connection::open(&self.options, &self.runtime).await;
+                    return opened.map_err(|error| StoreError::Read(error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn give_back(&self, reader: Connection) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
+
+    /// Waits until all that this server knows of is settled in the log: others who began earlier may still write.
+    async fn settle(&self, reader: &Connection) -> Result<(), Failed> {
+        let known = self.notices.hint().position;
+        let deadline = self.runtime.monotonic() + SETTLING;
+        let mut pause = Duration::from_millis(1);
+        while read::settled(reader).await? <= known && self.runtime.monotonic() < deadline {
+            self.runtime.sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
+        let prepared: serde_json::Result<_> = bundles.into_iter().map(Prepared::of).collect();
+        let prepared = prepared.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        self.send(|sender| Job::Commit(prepared, sender)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        self.send(|sender| Job::Claim(claim, sender)).await
+    }
+
+    async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        let closed = |_| StoreError::Read("the store is closed".into());
+        let _turn = self.turns_to_read.acquire().await.map_err(closed)?;
+        let reader = self.reader().await?;
+        let answer = async {
+            if let Query::Log { .. } = query {
+                self.settle(&reader).await?;
+            }
+            read::read(&reader, &query).await
+        };
+        let answer = answer.await.map_err(|error| StoreError::Read(error.to_string()))?;
+        self.give_back(reader);
+        Ok(answer)
+    }
+
+    fn watch(&self) -> tokio_watch::Receiver<Hint> {
+        self.notices.subscribe()
+    }
+}
+
+/// What the writers have in common.
+struct Shared {
+    options: Options,
+    runtime: Arc<dyn Runtime>,
+    jobs: AsyncMutex<mpsc::Receiver<Job>>,
+    turns: AsyncMutex<Turns>,
+    notices: Arc<Notices>,
+}
+
+impl Shared {
+    async fn write_batches(&self) {
+        let mut connection = None;
+        while let Some(batch) = self.gather().await {
+            self.write(&mut connection, batch).await;
+        }
+    }
+
+    /// The first job and all that waits behind it; none when the store is closed.
+    async fn gather(&self) -> Option<Vec<Job>> {
+        let mut jobs = self.jobs.lock().await;
+        let mut batch = vec![jobs.recv().await?];
+        while batch.len() < MAX_BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            batch.push(job);
+        }
+        Some(batch)
+    }
+
+    async fn write(&self, connection: &mut Option<Connection>, batch: Vec<Job>) {
+        if connection.as_ref().is_none_or(Connection::is_closed) {
+            *connection = match self.connect().await {
+                Ok(connection) => Some(connection),
+                Err(error) => {
+                    tracing::error!(%error, "the database can't be reached");
+                    let error = StoreError::Unavailable(error.to_string());
+                    return batch.into_iter().for_each(|job| job.fail(&error));
+                }
+            };
+        }
+        let Some(open) = connection else { return };
+        if let Err(error) = self.write_on(open, batch).await {
+            tracing::error!(%error, "a batch failed; the connection is opened again");
+            *connection = None;
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Failed> {
+        let connection = Connection::open(&self.options, &self.runtime).await?;
+        apply::prepare(&connection).await?;
+        Ok(connection)
+    }
+
+    /// Commits first, claims behind them: they find what the commits made ready.
+    async fn write_on(&self, connection: &Connection, batch: Vec<Job>) -> Result<(), Failed> {
+        let (mut commits, mut claims) = (Vec::new(), Vec::new());
+        for job in batch {
+            match job {
+                Job::Commit(bundles, sender) => commits.push((bundles, sender)),
+                Job::Claim(claim, sender) => claims.push((claim, sender)),
+            }
+        }
+        let outcome = self.write_commits(connection, commits).await;
+        for (claim, sender) in claims {
+            if outcome.is_err() {
+                drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
+                continue;
+            }
+            let mut turns = self.turns.lock().await;
+            let written = writer::write_claim(connection, &claim, &mut turns).await;
+            drop(turns);
+            match written {
+                Ok((claimed, hint)) => {
+                    self.notices.committed(hint);
+                    drop(sender.send(Ok(claimed)));
+                }
+                Err(failed) => drop(sender.send(Err(failed.for_caller()))),
+            }
+        }
+        outcome
+    }
+
+    /// All in one transaction if that can be. Where one of them can't be written, or has to wait for long, each is
+    /// written by itself.
+    async fn write_commits(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
+        let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
+        match writer::write_together(connection, &bundles).await {
+            Ok(Written { results, hint }) => {
+                self.notices.committed(hint);
+                let mut results = results.into_iter();
+                for (bundles, sender) in commits {
+                    drop(sender.send(Ok(results.by_ref().take(bundles.len()).collect())));
+                }
+                Ok(())
+            }
+            Err(Failed::KeptOut(_) | Failed::Constraint(_) | Failed::Held) => {
+                self.write_apart(connection, commits).await
+            }
+            Err(failed) => {
+                let error = failed.for_caller();
+                commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
+                Err(failed)
+            }
+        }
+    }
+
+    async fn write_apart(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
+        let mut outcome = Ok(());
+        for (bundles, sender) in commits {
+            if outcome.is_err() {
+                drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
+                continue;
+            }
+            match self.write_each(connection, &bundles).await {
+                Ok(results) => drop(sender.send(Ok(results))),
+                Err(failed) => {
+                    // Of several bundles some may count already.
+                    drop(sender.send(Err(StoreError::Unknown(failed.to_string()))));
+                    if !matches!(failed, Failed::Held) {
+                        outcome = Err(failed);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn write_each(&self, connection: &Connection, bundles: &[Prepared]) -> Result<Results, Failed> {
+        let mut all = Vec::with_capacity(bundles.len());
+        for bundle in bundles {
+            let Written { results, hint } = writer::write_alone(connection, bundle).await?;
+            self.notices.committed(hint);
+            all.extend(results);
+        }
+        Ok(all)
+    }
+}
+
+type Commit = (Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>);
+
+impl Failed {
+    fn for_caller(&self) -> StoreError {
+        match self {
+            Failed::Commit(_) => StoreError::Unknown(self.to_string()),
+            _ => StoreError::Unavailable(self.to_string()),
+        }
+    }
+}
+
+impl Job {
+    fn fail(self, error: &StoreError) {
+        match self {
+            Job::Commit(_, sender) => drop(sender.send(Err(error.clone()))),
+            Job::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
+        }
+    }
+}

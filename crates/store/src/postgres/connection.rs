@@ -1,0 +1,71 @@
+//! A connection to the database, with the statements it has prepared.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use ostler_kernel::{Runtime, runtime::AbortOnDrop};
+use tokio_postgres::{Client, NoTls, Row, Statement, types::ToSql};
+
+use super::{Failed, Options, schema::quote};
+
+pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+pub struct Connection {
+    pub client: Client,
+    statements: Mutex<BTreeMap<String, Statement>>,
+    /// What carries the messages. Ends with the connection.
+    _driver: AbortOnDrop,
+}
+
+impl Connection {
+    pub async fn open(options: &Options, runtime: &Arc<dyn Runtime>) -> Result<Self, tokio_postgres::Error> {
+        let (client, connection) = options.database.connect(NoTls).await?;
+        let driver = async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database ended");
+            }
+        };
+        let driver = runtime.spawn("database connection", Box::pin(driver)).abort_on_drop();
+        // A commit that was answered must be on disk, whatever the database's own default.
+        // And a server that stands still in the middle of something must not hold up the others for long.
+        let settings = format!(
+            "SET search_path = {}; SET synchronous_commit = on; SET lock_timeout = '3s'; \
+             SET idle_in_transaction_session_timeout = '10s'",
+            quote(&options.schema)
+        );
+        client.batch_execute(&settings).await?;
+        Ok(Self { client, statements: Mutex::default(), _driver: driver })
+    }
+
+    pub async fn prepare(&self, sql: &str) -> Result<Statement, tokio_postgres::Error> {
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    pub async fn all(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failed> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    pub async fn one(&self, sql: &str, params: Params<'_>) -> Result<Option<Row>, Failed> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.query_opt(&statement, params).await?)
+    }
+
+    pub async fn execute(&self, sql: &str, params: Params<'_>) -> Result<u64, Failed> {
+        let statement = self.prepare(sql).await?;
+        Ok(self.client.execute(&statement, params).await?)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+}

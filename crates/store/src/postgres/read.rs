@@ -1,0 +1,261 @@
+//! Answers queries, on a connection of a reader.
+
+use ostler_kernel::{
+    Entry, Event, RunId, RunState, SessionId, TaskId, Timestamp,
+    resource::StoredResource,
+    run::{RunView, blocker::Blocker},
+};
+use tokio_postgres::types::ToSql;
+
+use super::{
+    Failed,
+    connection::{Connection, Params},
+    row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number, signed},
+};
+use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+
+pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
+    Ok(match query {
+        Query::Task(reference) => Answer::Task(task(connection, reference).await?),
+        Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter).await?),
+        Query::RunView(run) => Answer::RunView(run_view(connection, *run).await?.map(Box::new)),
+        Query::Run(run) => Answer::Run(body(connection, "runs", Id::from(run)).await?.map(Box::new)),
+        Query::Steps(run) => {
+            let sql = "SELECT body FROM steps WHERE run = $1 ORDER BY step";
+            Answer::Steps(all(connection, sql, &[&Id::from(run)], |row| from_json(row, 0)).await?)
+        }
+        Query::Session(session) => {
+            Answer::Session(body(connection, "sessions", Id::from(session)).await?.map(Box::new))
+        }
+        Query::SessionByKey { namespace, subject, key } => {
+            let sql = "SELECT body FROM sessions WHERE namespace = $1 AND subject = $2 AND key = $3";
+            let found = one(connection, sql, &[namespace, subject, key], |row| from_json(row, 0)).await?;
+            Answer::Session(found.map(Box::new))
+        }
+        Query::Entries { session, from, to } => {
+            Answer::Entries(entries(connection, session, *from, *to).await?)
+        }
+        Query::Inputs { task, after } => {
+            let sql = "SELECT body, consumed_by FROM inputs WHERE task = $1 AND number > $2 ORDER BY number";
+            let after = i64::try_from(*after).unwrap_or(i64::MAX);
+            Answer::Inputs(all(connection, sql, &[&Id::from(task), &after], row::input).await?)
+        }
+        Query::Blocker(blocker) => Answer::Blocker(body(connection, "blockers", Id::from(blocker)).await?),
+        Query::Events { task, after, limit } => {
+            Answer::Events(events(connection, task, *after, *limit).await?)
+        }
+        Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit).await?),
+        Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref()).await?),
+        Query::Workers => {
+            let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
+            Answer::Workers(all(connection, &sql, &[], row::worker).await?)
+        }
+        Query::Due { now, limit } => {
+            let sql = "SELECT body FROM runs WHERE due <= $1 ORDER BY due, id LIMIT $2";
+            let params: Params<'_> = &[&now.as_millis(), &most(*limit)];
+            Answer::Runs(all(connection, sql, params, |row| from_json(row, 0)).await?)
+        }
+        Query::NextDue => {
+            let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";
+            let next = one(connection, sql, &[], |row| Ok(row.try_get::<_, i64>(0)?)).await?;
+            Answer::Time(next.map(Timestamp::from_millis))
+        }
+        Query::Resource(key) => {
+            let sql =
+                format!("SELECT {RESOURCE} FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3");
+            let params: Params<'_> = &[&key.kind, &key.namespace, &key.name];
+            Answer::Resource(one(connection, &sql, params, row::resource).await?)
+        }
+        Query::Resources { kind, namespace, after, limit } => Answer::Resources(
+            resources(connection, kind, namespace.as_deref(), after.as_ref(), *limit).await?,
+        ),
+        Query::Blob(blob) => {
+            let sql = "SELECT bytes FROM blobs WHERE id = $1";
+            let params: Params<'_> = &[&blob.as_bytes().as_slice()];
+            Answer::Blob(one(connection, sql, params, |row| Ok(row.try_get(0)?)).await?)
+        }
+    })
+}
+
+type Map<T> = fn(&tokio_postgres::Row) -> Result<T, Failed>;
+
+async fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: Params<'_>,
+    map: Map<T>,
+) -> Result<Option<T>, Failed> {
+    connection.one(sql, params).await?.as_ref().map(map).transpose()
+}
+
+async fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: Params<'_>,
+    map: Map<T>,
+) -> Result<Vec<T>, Failed> {
+    connection.all(sql, params).await?.iter().map(map).collect()
+}
+
+/// The body of the row with this id.
+async fn body<T: serde::de::DeserializeOwned>(
+    connection: &Connection,
+    table: &str,
+    id: Id,
+) -> Result<Option<T>, Failed> {
+    let sql = format!("SELECT body FROM {table} WHERE id = $1");
+    one(connection, &sql, &[&id], |row| from_json(row, 0)).await
+}
+
+async fn task(connection: &Connection, reference: &TaskRef) -> Result<Option<TaskRow>, Failed> {
+    let by = |condition: &str| format!("SELECT {TASK} FROM tasks WHERE {condition}");
+    match reference {
+        TaskRef::Id(id) => one(connection, &by("id = $1"), &[&Id::from(id)], row::task).await,
+        TaskRef::Name { namespace, name } => {
+            one(connection, &by("namespace = $1 AND name = $2"), &[namespace, name], row::task).await
+        }
+        TaskRef::Key { namespace, key } => {
+            one(connection, &by("namespace = $1 AND key = $2"), &[namespace, key], row::task).await
+        }
+    }
+}
+
+async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskRow>, Failed> {
+    let mut sql = format!("SELECT {TASK} FROM tasks WHERE true");
+    let limit = most(filter.limit);
+    let before = filter.before.as_ref().map(Id::from);
+    let mut params: Vec<&(dyn ToSql + Sync)> = Vec::new();
+    let mut add = |sql: &mut String, text: &str, value| {
+        params.push(value);
+        sql.push_str(&text.replace('?', &format!("${}", params.len())));
+    };
+    if let Some(namespace) = &filter.namespace {
+        add(&mut sql, " AND namespace = ?", namespace);
+    }
+    if !filter.archived {
+        sql.push_str(" AND archived_at IS NULL");
+    }
+    if !filter.states.is_empty() {
+        add(&mut sql, " AND state = ANY(?)", &filter.states);
+    }
+    if let Some(before) = &before {
+        add(&mut sql, " AND id < ?", before);
+    }
+    add(&mut sql, " ORDER BY id DESC LIMIT ?", &limit);
+    all(connection, &sql, &params, row::task).await
+}
+
+async fn entries(
+    connection: &Connection,
+    session: &SessionId,
+    from: u64,
+    to: Option<u64>,
+) -> Result<Vec<(u64, Entry)>, Failed> {
+    let sql = "SELECT seq, body FROM entries WHERE session = $1 AND seq >= $2 AND seq < $3 ORDER BY seq";
+    let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let to = to.map_or(i64::MAX, bound);
+    let params: Params<'_> = &[&Id::from(session), &bound(from), &to];
+    all(connection, sql, params, |row| Ok((number(row, 0)?, from_json(row, 1)?))).await
+}
+
+async fn events(
+    connection: &Connection,
+    task: &TaskId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Event>, Failed> {
+    let sql = format!("SELECT {EVENT} FROM events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    all(connection, &sql, &[&Id::from(task), &after, &most(limit)], row::event).await
+}
+
+/// Only what nothing can come before any more: a transaction that began earlier and is still under way has
+/// smaller positions.
+async fn log(connection: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
+    let sql = format!(
+        "SELECT {EVENT} FROM events WHERE position > $1 AND position < \
+         (SELECT base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM origin) << 16 \
+         ORDER BY position LIMIT $2"
+    );
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    all(connection, &sql, &[&after, &most(limit)], row::event).await
+}
+
+/// The position below which the log is as it will stay.
+pub async fn settled(connection: &Connection) -> Result<u64, Failed> {
+    let sql = "SELECT (base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint) << 16 FROM origin";
+    let row = connection.one(sql, &[]).await?;
+    row.as_ref().map_or(Ok(0), |row| number(row, 0))
+}
+
+async fn leased(connection: &Connection, worker: Option<&str>) -> Result<Vec<ostler_kernel::Run>, Failed> {
+    match worker {
+        Some(worker) => {
+            let sql = "SELECT body FROM runs WHERE worker = $1 ORDER BY id";
+            all(connection, sql, &[&worker], |row| from_json(row, 0)).await
+        }
+        None => {
+            let sql = "SELECT body FROM runs WHERE worker IS NOT NULL ORDER BY worker, id";
+            let mut runs: Vec<ostler_kernel::Run> =
+                all(connection, sql, &[], |row| from_json(row, 0)).await?;
+            runs.sort_by_key(|run| run.id);
+            Ok(runs)
+        }
+    }
+}
+
+async fn resources(
+    connection: &Connection,
+    kind: &str,
+    namespace: Option<&str>,
+    after: Option<&(String, String)>,
+    limit: usize,
+) -> Result<Vec<StoredResource>, Failed> {
+    let sql = format!(
+        "SELECT {RESOURCE} FROM resources WHERE kind = $1 AND ($2::text IS NULL OR namespace = $2) \
+         AND (namespace, name) > ($3, $4) ORDER BY namespace, name LIMIT $5"
+    );
+    let (space, name) = after.cloned().unwrap_or_default();
+    all(connection, &sql, &[&kind, &namespace, &space, &name, &most(limit)], row::resource).await
+}
+
+/// One transaction with one snapshot, so that the rows belong together.
+async fn run_view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
+    connection.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let view = run_view_inside(connection, id).await;
+    connection.client.batch_execute("COMMIT").await?;
+    view
+}
+
+async fn run_view_inside(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
+    let Some(run) = body::<ostler_kernel::Run>(connection, "runs", Id::from(&id)).await? else {
+        return Ok(None);
+    };
+    let session = body(connection, "sessions", Id::from(&run.session)).await?;
+    let task = task(connection, &TaskRef::Id(run.task)).await?;
+    let (Some(session), Some(task)) = (session, task) else { return Ok(None) };
+    let sql = "SELECT body FROM steps WHERE run = $1 AND open ORDER BY step";
+    let open_steps = all(connection, sql, &[&Id::from(&id)], |row| from_json(row, 0)).await?;
+    let blocker: Option<Blocker> = match &run.state {
+        RunState::Waiting { on } => body(connection, "blockers", Id::from(on)).await?,
+        _ => None,
+    };
+    let sql = "SELECT body FROM runs WHERE session = $1 AND place > $2 AND NOT ended ORDER BY place LIMIT 1";
+    let params: Params<'_> = &[&Id::from(&run.session), &signed(run.order)];
+    let next = one(connection, sql, params, |row| from_json(row, 0)).await?;
+    Ok(Some(RunView {
+        task: task.task,
+        run,
+        session,
+        open_steps,
+        blocker,
+        next,
+        last_input: task.last_input,
+        consumed_input: task.consumed_input,
+    }))
+}
+
+pub async fn last_position(connection: &Connection) -> Result<u64, Failed> {
+    let row = connection.one("SELECT coalesce(max(position), 0) FROM events", &[]).await?;
+    row.as_ref().map_or(Ok(0), |row| number(row, 0))
+}

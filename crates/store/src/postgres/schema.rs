@@ -1,0 +1,95 @@
+//! The tables, as migrations: each runs once, in order, under a lock that keeps other servers' starts apart.
+//!
+//! A row is its columns that are searched or judged by, and a `body` with all of it as JSON, as in SQLite.
+//! Indexes on what is live are partial, so that a million finished tasks don't weigh on the next one. Text is
+//! compared byte by byte, so that every store sorts alike.
+
+use tokio_postgres::Client;
+
+use super::OpenError;
+
+const MIGRATIONS: &[&str] = &[r#"
+CREATE TABLE tasks (
+    id uuid PRIMARY KEY, namespace text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+    key text COLLATE "C", state text NOT NULL, last_input bigint NOT NULL DEFAULT 0,
+    consumed_input bigint NOT NULL DEFAULT 0, archived_at bigint, request text NOT NULL, body text NOT NULL,
+    CONSTRAINT tasks_name UNIQUE (namespace, name), CONSTRAINT tasks_key UNIQUE (namespace, key));
+
+CREATE TABLE lanes (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, namespace text COLLATE "C" NOT NULL,
+    class text COLLATE "C" NOT NULL, slots bigint, UNIQUE (namespace, class));
+
+CREATE TABLE runs (
+    id uuid PRIMARY KEY, task uuid NOT NULL, session uuid NOT NULL, place bigint NOT NULL, lane bigint NOT NULL,
+    state text NOT NULL, epoch bigint NOT NULL, journal bigint NOT NULL, write_epoch bigint, write_number bigint,
+    rank bigint, due bigint, live boolean, ended boolean NOT NULL DEFAULT false,
+    worker text COLLATE "C", incarnation bigint, claim bigint, body text NOT NULL) WITH (fillfactor = 70);
+CREATE INDEX runs_ready ON runs (lane, rank, id) WHERE rank IS NOT NULL;
+CREATE INDEX runs_due ON runs (due, id) WHERE due IS NOT NULL;
+CREATE INDEX runs_leased ON runs (worker, id) WHERE worker IS NOT NULL;
+CREATE INDEX runs_busy ON runs (lane) WHERE worker IS NOT NULL;
+CREATE UNIQUE INDEX runs_live ON runs (session) WHERE live;
+CREATE INDEX runs_session ON runs (session, place) WHERE NOT ended;
+
+CREATE TABLE sessions (id uuid PRIMARY KEY, namespace text COLLATE "C" NOT NULL,
+    subject text COLLATE "C" NOT NULL, key text COLLATE "C", version bigint NOT NULL, body text NOT NULL,
+    CONSTRAINT sessions_key UNIQUE (namespace, subject, key));
+
+CREATE TABLE steps (run uuid NOT NULL, step bigint NOT NULL, open boolean NOT NULL, body text NOT NULL,
+    PRIMARY KEY (run, step)) WITH (fillfactor = 80);
+CREATE TABLE entries (session uuid NOT NULL, seq bigint NOT NULL, body text NOT NULL, PRIMARY KEY (session, seq));
+CREATE TABLE events (position bigint PRIMARY KEY, task uuid NOT NULL, seq bigint NOT NULL, at bigint NOT NULL,
+    body text NOT NULL, UNIQUE (task, seq));
+CREATE TABLE inputs (task uuid NOT NULL, number bigint NOT NULL, consumed_by uuid, body text NOT NULL,
+    PRIMARY KEY (task, number));
+CREATE TABLE blockers (id uuid PRIMARY KEY, task uuid NOT NULL, body text NOT NULL);
+CREATE TABLE workers (name text COLLATE "C" PRIMARY KEY, incarnation bigint NOT NULL, counter bigint NOT NULL,
+    claims bigint NOT NULL, registered_at bigint NOT NULL, instance bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE resources (kind text COLLATE "C" NOT NULL, namespace text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL, version bigint NOT NULL, generation bigint NOT NULL, created_at bigint NOT NULL,
+    body text NOT NULL, PRIMARY KEY (kind, namespace, name));
+CREATE TABLE blobs (id bytea PRIMARY KEY, bytes bytea NOT NULL);
+
+-- Positions are made of transaction numbers, which begin anew in another cluster: so much is added to them.
+CREATE TABLE origin (base bigint NOT NULL);
+INSERT INTO origin VALUES (0);
+"#];
+
+/// Brings the schema to the version this binary knows. The connection's search path leads there.
+pub async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
+    let transaction = client.transaction().await?;
+    // Whoever comes second waits here, and then finds nothing left to do.
+    transaction.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 7))", &[&schema]).await?;
+    let quoted = quote(schema);
+    transaction
+        .batch_execute(&format!(
+            "CREATE SCHEMA IF NOT EXISTS {quoted}; \
+             CREATE TABLE IF NOT EXISTS {quoted}.migrations (version bigint PRIMARY KEY)"
+        ))
+        .await?;
+    let row = transaction.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?;
+    let (found, known) = (row.get::<_, i64>(0), MIGRATIONS.len() as i64);
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    for (version, migration) in (1_i64..).zip(MIGRATIONS).skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.batch_execute(migration).await?;
+        transaction.execute("INSERT INTO migrations VALUES ($1)", &[&version]).await?;
+    }
+    keep_positions_rising(&transaction).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// After a restore into another cluster transaction numbers may be smaller than they were.
+async fn keep_positions_rising(transaction: &tokio_postgres::Transaction<'_>) -> Result<(), OpenError> {
+    let sql = "UPDATE origin SET base = last - pg_current_xact_id()::text::bigint + 1 \
+        FROM (SELECT coalesce(max(position), 0) >> 16 AS last FROM events) AS log \
+        WHERE last >= base + pg_current_xact_id()::text::bigint";
+    transaction.execute(sql, &[]).await?;
+    Ok(())
+}
+
+/// As an identifier, whatever is in it.
+pub fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

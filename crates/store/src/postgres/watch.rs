@@ -1,0 +1,162 @@
+//! Tells those who watch, on this server and on the others. Notifications are sent outside of transactions, since
+//! inside they would make commits wait for each other, and coalesced: one says that there is something, not what.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use ostler_kernel::{Runtime, runtime::timeout};
+use tokio::sync::{Notify, watch};
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use super::{Failed, Options, connection::Connection, read, schema::quote};
+use crate::Hint;
+
+/// How often one looks without having been told: a notification that was lost costs no more than this.
+const SWEEP: Duration = Duration::from_secs(2);
+
+const BEFORE_TRYING_AGAIN: Duration = Duration::from_millis(200);
+
+pub struct Notices {
+    hints: watch::Sender<Hint>,
+    /// What was committed here so far, for the others to hear of.
+    committed: watch::Sender<Hint>,
+    news: Notify,
+    channel: String,
+    /// Names this server in its notifications, so that it does not listen to itself.
+    myself: String,
+}
+
+impl Notices {
+    pub fn new(schema: &str, runtime: &dyn Runtime) -> Self {
+        Self {
+            hints: watch::Sender::default(),
+            committed: watch::Sender::default(),
+            news: Notify::new(),
+            channel: format!("ostler {schema}"),
+            myself: format!("{:016x}", runtime.random()),
+        }
+    }
+
+    pub fn subscribe(&self) -> watch::Receiver<Hint> {
+        self.hints.subscribe()
+    }
+
+    pub fn hint(&self) -> Hint {
+        *self.hints.borrow()
+    }
+
+    /// This server has committed something.
+    pub fn committed(&self, hint: Hint) {
+        if hint == Hint::default() {
+            return;
+        }
+        raise(&self.hints, hint);
+        raise(&self.committed, hint);
+        self.news.notify_one();
+    }
+
+    /// What there is since the others were told last: whether runs are ready, or times are due.
+    fn message(&self, told: Hint, now: Hint) -> String {
+        let ready = if now.ready > told.ready { " ready" } else { "" };
+        let due = if now.due > told.due { " due" } else { "" };
+        format!("{}{ready}{due}", self.myself)
+    }
+
+    /// What another server's notification says, besides that the log has grown.
+    fn heard(&self, message: &str) -> Option<Hint> {
+        let mut words = message.split(' ');
+        if words.next() == Some(&self.myself) {
+            return None;
+        }
+        let says = |word| u64::from(message.ends_with(word) || message.contains(&format!("{word} ")));
+        Some(Hint { position: 0, ready: says(" ready"), due: says(" due") })
+    }
+}
+
+fn raise(hints: &watch::Sender<Hint>, by: Hint) {
+    hints.send_modify(|hint| {
+        hint.position = hint.position.max(by.position);
+        hint.ready += by.ready;
+        hint.due += by.due;
+    });
+}
+
+/// Passes on to the other servers that there is news here.
+pub async fn tell(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<Notices>) {
+    let mut connection: Option<Connection> = None;
+    let mut told = Hint::default();
+    loop {
+        notices.news.notified().await;
+        let now = *notices.committed.borrow();
+        if connection.as_ref().is_none_or(Connection::is_closed) {
+            connection = Connection::open(&options, &runtime).await.ok();
+        }
+        let message = notices.message(told, now);
+        let sent = match &connection {
+            Some(open) => {
+                open.execute("SELECT pg_notify($1, $2)", &[&notices.channel, &message]).await.is_ok()
+            }
+            None => false,
+        };
+        if sent {
+            told = now;
+        } else {
+            connection = None;
+            runtime.sleep(BEFORE_TRYING_AGAIN).await;
+            notices.news.notify_one();
+        }
+    }
+}
+
+/// Hears from the other servers. Whenever the connection was lost, everybody is told to look.
+pub async fn listen(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<Notices>) {
+    loop {
+        if let Err(error) = listen_once(&options, &runtime, &notices).await {
+            tracing::debug!(%error, "the database's notifications can't be heard");
+        }
+        runtime.sleep(BEFORE_TRYING_AGAIN).await;
+    }
+}
+
+/// On a connection of its own, and looks on another: one that waits for messages can't be asked.
+async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &Notices) -> Result<(), Failed> {
+    let looking = Connection::open(options, runtime).await?;
+    let (client, mut connection) = options.database.connect(NoTls).await?;
+    let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+    let sql = format!("LISTEN {}", quote(&notices.channel));
+    {
+        let mut listening = std::pin::pin!(client.batch_execute(&sql));
+        loop {
+            tokio::select! {
+                biased;
+                listens = &mut listening => break listens?,
+                message = messages.next() => match message {
+                    Some(message) => drop(message?),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+    let everything = Hint { position: 0, ready: 1, due: 1 };
+    look(&looking, notices, everything).await?;
+    loop {
+        match timeout(&**runtime, SWEEP, messages.next()).await {
+            Ok(Some(message)) => {
+                if let AsyncMessage::Notification(notification) = message?
+                    && let Some(hint) = notices.heard(notification.payload())
+                {
+                    look(&looking, notices, hint).await?;
+                }
+            }
+            Ok(None) => return Ok(()),
+            Err(_) => look(&looking, notices, everything).await?,
+        }
+    }
+}
+
+/// Tells those who watch where the log ends now, and what else there is.
+async fn look(connection: &Connection, notices: &Notices, hint: Hint) -> Result<(), Failed> {
+    let position = read::last_position(connection).await?;
+    raise(&notices.hints, Hint { position, ..hint });
+    Ok(())
+}

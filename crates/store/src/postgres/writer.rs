@@ -1,0 +1,180 @@
+//! Writes batches: judges the bundles behind the locks of the rows they name, writes those that hold, and answers
+//! when the database has synced them.
+
+use ostler_kernel::{
+    Bundle, Refusal, Write,
+    bundle::{Clash, Reason, Verdict},
+};
+use tokio::sync::oneshot;
+
+use super::{
+    Failed,
+    apply::{Row, apply, raise},
+    claim::{Turns, claim_runs},
+    connection::Connection,
+    known::Known,
+};
+use crate::{Claim, Claimed, Committed, Hint, StoreError, body};
+
+/// What one caller wants, and where it waits for the answer.
+pub enum Job {
+    Commit(Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>),
+    Claim(Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
+}
+
+pub type Results = Vec<Result<Committed, Refusal>>;
+
+/// A bundle with the texts of its rows.
+pub struct Prepared {
+    pub bundle: Bundle,
+    texts: Vec<String>,
+}
+
+impl Prepared {
+    pub fn of(bundle: Bundle) -> serde_json::Result<Self> {
+        let texts = bundle.writes.iter().map(body::text_of).collect::<Result<_, _>>()?;
+        Ok(Self { bundle, texts })
+    }
+}
+
+/// What a transaction leaves for those who watch.
+#[derive(Clone, Copy)]
+pub struct Counted {
+    /// The last position that was given, or the one before the first.
+    position: u64,
+    pub hint: Hint,
+}
+
+impl Counted {
+    /// Every transaction has positions of its own, in the order in which transactions began to write.
+    async fn begin(connection: &Connection) -> Result<Self, Failed> {
+        let sql = "SELECT (base + pg_current_xact_id()::text::bigint) << 16 FROM origin";
+        let row = connection.one(sql, &[]).await?;
+        let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
+        Ok(Self { position, hint: Hint::default() })
+    }
+
+    fn next(&mut self) -> u64 {
+        self.position += 1;
+        self.hint.position = self.position;
+        self.position
+    }
+}
+
+/// The rows of the writes, with numbers and positions for events.
+pub fn place_events<'a>(
+    known: &mut Known,
+    writes: &'a [Write],
+    texts: &'a [String],
+    counted: &mut Counted,
+) -> Vec<Row<'a>> {
+    let place = |(write, text): (&'a Write, &'a String)| {
+        raise(&mut counted.hint, write);
+        let (seq, position) = match write {
+            Write::Event { task, .. } => (known.next_event(*task), counted.next()),
+            _ => (0, 0),
+        };
+        Row { write, text, seq, position }
+    };
+    writes.iter().zip(texts).map(place).collect()
+}
+
+/// How a batch ended that was committed.
+pub struct Written {
+    pub results: Results,
+    pub hint: Hint,
+}
+
+/// Writes one bundle. What a unique index keeps out is refused.
+pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
+    match write_together(connection, &[prepared]).await {
+        Err(Failed::KeptOut(place) | Failed::Constraint(place)) => {
+            let clash = prepared.bundle.writes.get(place).and_then(Clash::of);
+            let clash = clash.ok_or_else(|| Failed::Body("an index keeps out what it should not".into()))?;
+            let refusal = Refusal { command: prepared.bundle.command, reason: Reason::Clash { clash } };
+            Ok(Written { results: vec![Err(refusal)], hint: Hint::default() })
+        }
+        written => written,
+    }
+}
+
+/// Writes the bundles in one transaction. Tried again as long as others are in the way: nothing was written then. If a
+/// unique index keeps a row out, nothing is written either.
+pub async fn write_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+    loop {
+        match try_transaction(connection, bundles).await {
+            Err(Failed::InTheWay) => {}
+            written => return written,
+        }
+    }
+}
+
+async fn try_transaction(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+    connection.client.batch_execute("BEGIN").await?;
+    match judge_and_apply(connection, bundles).await {
+        Ok(written) => {
+            connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
+            Ok(written)
+        }
+        Err(failed) => {
+            connection.client.batch_execute("ROLLBACK").await?;
+            Err(failed)
+        }
+    }
+}
+
+async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+    let mut known = Known::load(connection, bundles.iter().map(|prepared| &prepared.bundle)).await?;
+    let mut counted = Counted::begin(connection).await?;
+    let (mut results, mut rows) = (Vec::new(), Vec::new());
+    for prepared in bundles {
+        let bundle = &prepared.bundle;
+        let verdict = match bundle.judge(&mut known) {
+            Ok(verdict) => verdict,
+            Err(never) => match never {},
+        };
+        let result = match verdict {
+            Verdict::Refuse(refusal) => Err(refusal),
+            Verdict::Duplicate => Ok(Committed { position: counted.position, duplicate: true }),
+            Verdict::Apply => match known.clash(&bundle.writes) {
+                Some(clash) => Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }),
+                None => {
+                    rows.extend(place_events(&mut known, &bundle.writes, &prepared.texts, &mut counted));
+                    known.follow(&bundle.writes);
+                    Ok(Committed { position: counted.position, duplicate: false })
+                }
+            },
+        };
+        results.push(result);
+    }
+    apply(connection, &rows).await?;
+    Ok(Written { results, hint: counted.hint })
+}
+
+/// Claims in a transaction of their own, behind the commits that came with them.
+pub async fn write_claim(
+    connection: &Connection,
+    request: &Claim,
+    turns: &mut Turns,
+) -> Result<(Vec<Claimed>, Hint), Failed> {
+    loop {
+        connection.client.batch_execute("BEGIN").await?;
+        let mut counted = Counted { position: 0, hint: Hint::default() };
+        let claimed = async {
+            counted = Counted::begin(connection).await?;
+            claim_runs(connection, request, turns, &mut counted).await
+        };
+        match claimed.await {
+            Ok(claimed) => {
+                connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
+                return Ok((claimed, counted.hint));
+            }
+            Err(failed) => {
+                connection.client.batch_execute("ROLLBACK").await?;
+                if !matches!(failed, Failed::InTheWay) {
+                    return Err(failed);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A PostgreSQL of one's own: Debian's, in a folder that is thrown away, heard on a socket in it.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail, ensure};
+use ostler_link::TokioRuntime;
+use ostler_store::{
+    Store,
+    postgres::{Options, PostgresStore},
+};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+const TO_START: Duration = Duration::from_secs(60);
+
+/// Runs as long as it is held, and as long as the thread that started it.
+pub struct Postgres {
+    folder: TempDir,
+    server: Child,
+}
+
+impl Postgres {
+    /// Makes a database and starts it. `settings` are lines of its configuration.
+    pub fn start(settings: &[&str]) -> anyhow::Result<Self> {
+        let folder = TempDir::new()?;
+        let account = Account::find()?;
+        account.own(folder.path())?;
+        let data = folder.path().join("data");
+        let made = account
+            .command("initdb")?
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=ostler",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "-D",
+            ])
+            .arg(&data)
+            .output()
+            .context("initdb can't be run")?;
+        ensure!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        let log = fs::File::create(folder.path().join("log"))?;
+        let mut command = account.command("postgres")?;
+        command.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let server = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let mut postgres = Self { folder, server };
+        postgres.wait_until_ready()?;
+        Ok(postgres)
+    }
+
+    /// A store of its own in the one for all tests of a program.
+    pub async fn fresh_store() -> anyhow::Result<PostgresStore> {
+        open(fresh_options()?).await
+    }
+
+    /// Several servers' views of one store.
+    pub async fn shared_store(n_servers: usize) -> anyhow::Result<Vec<Arc<dyn Store>>> {
+        let options = fresh_options()?;
+        let mut servers: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..n_servers {
+            servers.push(Arc::new(open(options.clone()).await?));
+        }
+        Ok(servers)
+    }
+
+    /// One for all tests of a program. It needs no disk that survives anything.
+    fn shared() -> anyhow::Result<&'static str> {
+        static URL: OnceLock<Result<String, String>> = OnceLock::new();
+        let url = URL.get_or_init(|| {
+            let (sender, receiver) = mpsc::channel();
+            // It ends with the thread that started it, and tests' threads come and go.
+            thread::spawn(move || match Postgres::start(&["fsync=off", "max_connections=500"]) {
+                Ok(postgres) => {
+                    let _ = sender.send(Ok(postgres.url()));
+                    loop {
+                        thread::park();
+                    }
+                }
+                Err(error) => drop(sender.send(Err(format!("{error:#}")))),
+            });
+            receiver.recv().unwrap_or_else(|_| Err("the thread of PostgreSQL ended".into()))
+        });
+        url.as_deref().map_err(|error| anyhow::anyhow!("no PostgreSQL: {error}"))
+    }
+
+    pub fn url(&self) -> String {
+        let host = self.folder.path().to_string_lossy().replace('/', "%2F");
+        format!("postgres://ostler@{host}/postgres")
+    }
+
+    fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + TO_START;
+        loop {
+            let ready = bin()?.join("pg_isready");
+            let asked = Command::new(ready).arg("-q").arg("-h").arg(self.folder.path()).status()?;
+            if asked.success() {
+                return Ok(());
+            }
+            if let Some(status) = self.server.try_wait()? {
+                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                bail!("PostgreSQL ended with {status}: {log}");
+            }
+            ensure!(Instant::now() < deadline, "PostgreSQL is not ready after {TO_START:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn fresh_options() -> anyhow::Result<Options> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let schema = format!("store_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    Ok(Options { schema, writers: 2, ..Options::at(Postgres::shared()?)? })
+}
+
+async fn open(options: Options) -> anyhow::Result<PostgresStore> {
+    Ok(PostgresStore::open(options, Arc::new(TokioRuntime::new(Handle::current()))).await?)
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Who the database runs as: it refuses to run as root.
+struct Account {
+    /// Of the user `postgres`, where we are root.
+    ids: Option<(u32, u32)>,
+}
+
+impl Account {
+    fn find() -> anyhow::Result<Self> {
+        if !rustix::process::getuid().is_root() {
+            return Ok(Self { ids: None });
+        }
+        let users = fs::read_to_string("/etc/passwd")?;
+        let user = users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let is_postgres = fields.next() == Some("postgres");
+            let (uid, gid) = (fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?);
+            is_postgres.then_some((uid, gid))
+        });
+        Ok(Self { ids: Some(user.context("there is no user postgres")?) })
+    }
+
+    fn own(&self, folder: &Path) -> anyhow::Result<()> {
+        if let Some((uid, gid)) = self.ids {
+            chown(folder, Some(uid), Some(gid))?;
+        }
+        Ok(fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?)
+    }
+
+    /// One of PostgreSQL's programs, that ends when we do.
+    fn command(&self, program: &str) -> anyhow::Result<Command> {
+        let mut command = Command::new("setpriv");
+        command.arg("--pdeathsig=KILL");
+        if let Some((uid, gid)) = self.ids {
+            command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
+        }
+        command.arg(bin()?.join(program)).current_dir("/");
+        Ok(command)
+    }
+}
+
+/// Where Debian keeps the programs of its newest PostgreSQL.
+fn bin() -> anyhow::Result<PathBuf> {
+    let versions =
+        fs::read_dir("/usr/lib/postgresql").context("PostgreSQL is not installed: scripts/setup.sh")?;
+    let version = versions.filter_map(|version| Some(version.ok()?.path())).max();
+    Ok(version.context("PostgreSQL is not installed")?.join("bin"))
+}
