@@ -11,7 +11,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
@@ -23,7 +23,11 @@ use ostler_store::{
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-const TO_START: Duration = Duration::from_secs(60);
+const TRIES: u32 = 3000;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Of the folders, with the number of the process they belong to behind it.
+const PREFIX: &str = "ostler-postgres-";
 
 /// Runs as long as it is held, and as long as the thread that started it.
 pub struct Postgres {
@@ -34,7 +38,8 @@ pub struct Postgres {
 impl Postgres {
     /// Makes a database and starts it. `settings` are lines of its configuration.
     pub fn start(settings: &[&str]) -> anyhow::Result<Self> {
-        let folder = TempDir::new()?;
+        remove_leftovers();
+        let folder = TempDir::with_prefix(format!("{PREFIX}{}-", std::process::id()))?;
         let account = Account::find()?;
         account.own(folder.path())?;
         let data = folder.path().join("data");
@@ -105,8 +110,7 @@ impl Postgres {
     }
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + TO_START;
-        loop {
+        for _ in 0..TRIES {
             let ready = bin()?.join("pg_isready");
             let asked = Command::new(ready).arg("-q").arg("-h").arg(self.folder.path()).status()?;
             if asked.success() {
@@ -116,9 +120,9 @@ impl Postgres {
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
                 bail!("PostgreSQL ended with {status}: {log}");
             }
-            ensure!(Instant::now() < deadline, "PostgreSQL is not ready after {TO_START:?}");
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(BETWEEN_TRIES);
         }
+        bail!("PostgreSQL was asked {TRIES} times and is not ready")
     }
 }
 
@@ -136,6 +140,18 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
+    }
+}
+
+/// What programs that ended left behind: a database that all tests share is not dropped.
+fn remove_leftovers() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

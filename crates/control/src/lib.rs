@@ -63,11 +63,11 @@ pub struct Background {
 impl Control {
     pub fn new(store: Arc<dyn Store>, runtime: Arc<dyn Runtime>, config: ControlConfig) -> Arc<Self> {
         Arc::new(Self {
+            plans: Plans::new(store.watch()),
             store,
             runtime,
             config,
             leases: Leases::default(),
-            plans: Plans::default(),
             signals: Signals::default(),
             waiting: Waiting::default(),
             feed: Arc::new(Hub::default()),

@@ -13,16 +13,22 @@ use ostler_kernel::{
     retry::{Jitter, RetryPolicy},
 };
 use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec};
-use ostler_store::StoreExt;
+use ostler_store::{Hint, StoreExt};
+use tokio::sync::watch;
 
 use crate::{Control, ControlError};
 
 /// Plans made since a resource last changed, and plans known to be stored.
-#[derive(Default)]
-pub struct Plans(Mutex<Known>);
+pub struct Plans {
+    known: Mutex<Known>,
+    /// Tells how often resources have changed.
+    hints: watch::Receiver<Hint>,
+}
 
 #[derive(Default)]
 struct Known {
+    /// So often resources had changed when the current plans were made.
+    changes: u64,
     current: BTreeMap<(String, String), (BlobId, Arc<AgentPlan>)>,
     stored: BTreeMap<BlobId, Arc<AgentPlan>>,
 }
@@ -31,13 +37,23 @@ struct Known {
 const ROOM: usize = 1024;
 
 impl Plans {
-    /// A resource changed: what was made of it may be out of date.
-    pub fn forget(&self) {
-        self.lock().current.clear();
+    pub fn new(hints: watch::Receiver<Hint>) -> Self {
+        Self { known: Mutex::default(), hints }
     }
 
+    fn changes(&self) -> u64 {
+        self.hints.borrow().resources
+    }
+
+    /// What is known, without what was made of resources that have changed since.
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let changes = self.changes();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.changes < changes {
+            known.changes = changes;
+            known.current.clear();
+        }
+        known
     }
 }
 
@@ -49,9 +65,13 @@ impl Control {
         agent: &str,
     ) -> Result<(BlobId, Arc<AgentPlan>), ControlError> {
         let key = (namespace.to_owned(), agent.to_owned());
-        if let Some(plan) = self.plans.lock().current.get(&key) {
-            return Ok(plan.clone());
-        }
+        let changes = {
+            let known = self.plans.lock();
+            if let Some(plan) = known.current.get(&key) {
+                return Ok(plan.clone());
+            }
+            known.changes
+        };
         let plan = self.make_plan(namespace, agent).await?;
         let bytes = serde_json::to_vec(&plan)
             .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
@@ -60,9 +80,12 @@ impl Control {
         let plan = Arc::new(plan);
         let mut known = self.plans.lock();
         if known.current.len() >= ROOM || known.stored.len() >= ROOM {
-            *known = Known::default();
+            *known = Known { changes: known.changes, ..Known::default() };
         }
-        known.current.insert(key, (id, Arc::clone(&plan)));
+        // Made of what was there before a change, it serves this one task and no other.
+        if known.changes == changes {
+            known.current.insert(key, (id, Arc::clone(&plan)));
+        }
         known.stored.insert(id, Arc::clone(&plan));
         Ok((id, plan))
     }

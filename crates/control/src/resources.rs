@@ -22,7 +22,6 @@ impl Control {
             let stored = self.next_version(&key, &resource, former.as_ref());
             let version = former.map(|former| former.version);
             if self.commit(resource::put(stored.clone(), version)).await?.is_ok() {
-                self.plans.forget();
                 return restore(&stored);
             }
         }
@@ -56,7 +55,6 @@ impl Control {
             return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
         }
         let deleted = self.commit(resource::delete(key, None)).await?;
-        self.plans.forget();
         deleted.map(drop).map_err(|refusal| ControlError::Conflict(refusal.to_string()))
     }
 

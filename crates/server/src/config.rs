@@ -6,12 +6,15 @@ use std::{
     time::Duration,
 };
 
+use crate::StoreAddress;
+
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Where to listen: an address of this machine's loopback. Port 0 takes any that is free.
     pub listen: SocketAddr,
-    /// The folder of the store, the token and `server.json`. Made if it isn't there.
+    /// The folder of the token and `server.json`, and of the store unless that is elsewhere. Made if it isn't there.
     pub data: PathBuf,
+    pub store: StoreAddress,
     /// How long a worker may be silent before its runs are given to others.
     pub lease: Duration,
     /// A backup to put in the store's place before it is opened.
@@ -25,6 +28,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             data: PathBuf::from(".ostler"),
+            store: StoreAddress::default(),
             lease: Duration::from_secs(30),
             restore: None,
             force_restore: false,

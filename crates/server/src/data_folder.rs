@@ -15,6 +15,7 @@ use crate::telemetry;
 
 const SERVER: &str = "server.json";
 const TOKEN: &str = "token";
+const WORKER: &str = "worker";
 
 /// Copies on their way out; what is left of them after a crash is removed at the next start.
 const BACKUP: &str = "backup-";
@@ -43,19 +44,28 @@ pub fn sweep(data: &Path) {
     }
 }
 
-/// The token of this folder, made at its first start.
+/// The token of this folder.
 pub fn token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
-    let path = data.join(TOKEN);
-    match fs::read_to_string(&path) {
+    made_once(&data.join(TOKEN), || make_token(runtime))
+}
+
+/// The name of this folder's worker among those on a shared store.
+pub fn worker_name(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
+    made_once(&data.join(WORKER), || format!("worker-{:016x}", runtime.random()))
+}
+
+/// What the file says. It is made at the first start.
+fn made_once(path: &Path, make: impl FnOnce() -> String) -> io::Result<String> {
+    match fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
         // Empty: a crash, or someone who wants a new one.
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let token = make_token(runtime);
-    replace(&path, token.as_bytes())?;
-    Ok(token)
+    let text = make();
+    replace(path, text.as_bytes())?;
+    Ok(text)
 }
 
 /// Says where the server is, for the command line. To be called when it can be reached.

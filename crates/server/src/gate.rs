@@ -10,7 +10,7 @@ use axum::{
 use http::{Request, request::Parts};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
-use ostler_control::{Control, store::SqliteStore};
+use ostler_control::Control;
 use ostler_kernel::Runtime;
 use tokio::sync::{Semaphore, watch};
 
@@ -22,13 +22,14 @@ use crate::{
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
     routes,
+    store::Opened,
 };
 
 /// What requests share.
 pub struct App {
     pub control: Arc<Control>,
     /// The same store that `control` uses, for what only this kind of store can do.
-    pub store: Arc<SqliteStore>,
+    pub store: Opened,
     pub runtime: Arc<dyn Runtime>,
     pub data: PathBuf,
     pub token: Token,

@@ -25,7 +25,9 @@ mod sse;
 
 mod data_folder;
 mod open_files;
+mod store;
 mod telemetry;
 
 pub use config::ServerConfig;
 pub use server::{Server, StartError, start};
+pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};

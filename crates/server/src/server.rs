@@ -10,10 +10,7 @@ use std::{
 
 use ostler_control::{
     Background, Control, ControlConfig,
-    store::{
-        SqliteStore, Store,
-        sqlite::{OpenError, RestoreError, restore},
-    },
+    store::sqlite::{OpenError, RestoreError},
 };
 use ostler_kernel::{
     Runtime,
@@ -33,6 +30,7 @@ use crate::{
     hosts::Hosts,
     listen::{Acceptor, Phase},
     request_id::RequestIds,
+    store::{Opened, StoreOpenError},
     telemetry,
 };
 
@@ -40,6 +38,7 @@ use crate::{
 pub struct Server {
     address: SocketAddr,
     app: Arc<App>,
+    worker_name: String,
     phase: watch::Sender<Phase>,
     alive: mpsc::Receiver<()>,
     _accepting: AbortOnDrop,
@@ -69,7 +68,7 @@ pub enum StartError {
         error: io::Error,
     },
     #[error("can't open the store")]
-    Store(#[source] OpenError),
+    Store(#[source] StoreOpenError),
     #[error("can't restore the backup")]
     Restore(#[source] RestoreError),
 }
@@ -81,14 +80,18 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let listener = listen(config.listen).await?;
     let listen = config.listen;
     let address = listener.local_addr().map_err(|error| StartError::Listen { listen, error })?;
-    let (config, store) = blocking(move || open(config)).await?;
-    let data = config.data;
+    let data = config.data.clone();
     let failed = |error| StartError::Data { data: data.clone(), error };
+    data_folder::create(&data).map_err(failed)?;
+    let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
     let token = data_folder::token(&data, &*runtime).map_err(failed)?;
 
-    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
-    let control = Control::new(shared, Arc::clone(&runtime), ControlConfig { lease: config.lease });
+    let worker_name = match &store {
+        Opened::Sqlite(_) => "local".to_owned(),
+        Opened::Postgres(_) => data_folder::worker_name(&data, &*runtime).map_err(failed)?,
+    };
+    let control = Control::new(store.port(), Arc::clone(&runtime), ControlConfig { lease: config.lease });
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);
@@ -107,7 +110,8 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let acceptor = Acceptor { gate, runtime: Arc::clone(&runtime), phase: phases, alive: alive_sender };
     let accepting = runtime.spawn("accept", Box::pin(acceptor.run(listener))).abort_on_drop();
     data_folder::announce(&data, address).map_err(failed)?;
-    let server = Server { address, app, phase, alive, _accepting: accepting, _background: background };
+    let server =
+        Server { address, app, worker_name, phase, alive, _accepting: accepting, _background: background };
     telemetry::listening(&server.url());
     Ok(server)
 }
@@ -126,6 +130,12 @@ impl Server {
         self.app.token.as_str()
     }
 
+    /// Of the worker in the same process: the same after a restart, so that it takes up its runs at once, and unlike
+    /// those of others on the same store.
+    pub fn worker_name(&self) -> &str {
+        &self.worker_name
+    }
+
     /// For a worker in the same process.
     pub fn worker_port(&self) -> Arc<dyn WorkerPort> {
         Arc::clone(&self.app.control) as _
@@ -141,7 +151,7 @@ impl Server {
             self.phase.send_replace(Phase::Stopped);
             self.alive.recv().await;
         }
-        let store = Arc::clone(&self.app.store);
+        let store = self.app.store.clone();
         drop(self);
         close(&*runtime, store).await;
     }
@@ -149,9 +159,9 @@ impl Server {
 
 /// What works in the background is told to stop, and lets go of the store a moment later. Whoever lets go last
 /// closes it, which may take as long as the log takes to be written into the database.
-async fn close(runtime: &dyn Runtime, store: Arc<SqliteStore>) {
+async fn close(runtime: &dyn Runtime, store: Opened) {
     for _ in 0..1000 {
-        if Arc::strong_count(&store) == 1 {
+        if store.is_last() {
             break;
         }
         runtime.sleep(Duration::from_millis(1)).await;
@@ -171,34 +181,15 @@ async fn listen(listen: SocketAddr) -> Result<TcpListener, StartError> {
     })
 }
 
-/// Makes the folder, puts a backup in place if there is one to be put, and opens the store.
-fn open(config: ServerConfig) -> Result<(ServerConfig, Arc<SqliteStore>), StartError> {
-    let data = &config.data;
-    data_folder::create(data).map_err(|error| StartError::Data { data: data.clone(), error })?;
-    let path = data_folder::store_file(data);
-    if let Some(backup) = &config.restore {
-        restore(backup, &path, config.force_restore).map_err(|error| restore_failed(data, error))?;
-    }
-    let store = SqliteStore::open(&path).map_err(|error| open_failed(data, error))?;
-    Ok((config, Arc::new(store)))
-}
-
-/// Checking a large backup takes its time; others on this thread should not have to wait for it.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StartError> + Send + 'static,
-) -> Result<T, StartError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(StartError::Data { data: PathBuf::new(), error: io::Error::other(error) }),
-    }
-}
-
-fn open_failed(data: &Path, error: OpenError) -> StartError {
+fn open_failed(data: &Path, error: StoreOpenError) -> StartError {
     match error {
-        OpenError::InUse { holder, .. } => StartError::DataInUse { data: data.to_owned(), holder },
-        other @ (OpenError::Io { .. } | OpenError::Sqlite(_) | OpenError::Migrate(_)) => {
-            StartError::Store(other)
+        StoreOpenError::Sqlite(OpenError::InUse { holder, .. }) => {
+            StartError::DataInUse { data: data.to_owned(), holder }
         }
+        StoreOpenError::Restore(error) => restore_failed(data, error),
+        other @ (StoreOpenError::Sqlite(_)
+        | StoreOpenError::Postgres(_)
+        | StoreOpenError::RestoreElsewhere) => StartError::Store(other),
     }
 }
 

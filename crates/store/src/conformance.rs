@@ -177,6 +177,7 @@ cases! { $
         a_watcher_hears_of_events
         a_watcher_hears_of_what_became_ready
         a_watcher_hears_of_what_will_be_due
+        a_watcher_hears_of_resources_before_their_writer_does
         a_watcher_who_comes_late_is_told_where_things_stand
         commits_of_many_all_land_once
         one_of_many_gets_the_name

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp};
 use tokio::sync::watch;
 
+pub use postgres::PostgresStore;
 pub use query::{Answer, Query, StoreExt, TaskFilter, TaskRef, TaskRow};
 pub use sqlite::SqliteStore;
 
@@ -75,6 +76,8 @@ pub struct Hint {
     pub ready: u64,
     /// Rises when a run got a time at which it wakes or expires.
     pub due: u64,
+    /// Rises when a resource changed. Of its own server's commits, before they are answered.
+    pub resources: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -177,8 +177,9 @@ fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
 fn reopen(options: &Options, memory: &mut Memory) -> Result<Connection, OpenError> {
     guard(&memory.tail).forget();
     let connection = open::writer(options)?;
-    let Hint { position: _, ready, due } = memory.hint;
-    memory.hint = Hint { position: last_position(&connection)?, ready: ready + 1, due: due + 1 };
+    let Hint { position: _, ready, due, resources } = memory.hint;
+    let position = last_position(&connection)?;
+    memory.hint = Hint { position, ready: ready + 1, due: due + 1, resources: resources + 1 };
     memory.watchers.send_replace(memory.hint);
     Ok(connection)
 }

@@ -37,6 +37,8 @@ pub(super) struct Tables {
     /// How often a run became ready, and how often one got a time at which it wakes or expires.
     times_ready: u64,
     times_due: u64,
+    /// How often a resource changed.
+    times_changed: u64,
 }
 
 impl Tables {
@@ -45,7 +47,8 @@ impl Tables {
     }
 
     pub fn hint(&self) -> Hint {
-        Hint { position: self.position(), ready: self.times_ready, due: self.times_due }
+        let (ready, due, resources) = (self.times_ready, self.times_due, self.times_changed);
+        Hint { position: self.position(), ready, due, resources }
     }
 
     pub fn apply(&mut self, write: Write) {
@@ -80,9 +83,11 @@ impl Tables {
                 }
             }
             Write::Resource(resource) => {
+                self.times_changed += 1;
                 self.resources.insert(resource.key.clone(), resource);
             }
             Write::DeleteResource(key) => {
+                self.times_changed += 1;
                 self.resources.remove(&key);
             }
             Write::Blob { id, bytes } => {

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use ostler_server::{Server, ServerConfig, StartError};
+use ostler_server::{Server, ServerConfig, StartError, StoreAddress};
 use ostler_spec::GoDuration;
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -41,6 +41,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = lease)]
     lease: GoDuration,
 
+    /// Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share
+    /// (without it, store.db in the data folder)
+    #[arg(long, value_name = "ADDRESS", env = "OSTLER_STORE", hide_env_values = true)]
+    store: Option<StoreAddress>,
+
     /// Start from this backup
     #[arg(long, value_name = "FILE")]
     restore: Option<PathBuf>,
@@ -62,11 +67,9 @@ const EXAMPLES: &str = "\
 Examples:
   ostler up
   ostler up --listen 127.0.0.1:0 --data /var/lib/ostler --log-format json
+  ostler up --data ./one --store postgres://ostler@db.example/ostler
   ostler up --data ./restored --restore ostler-2026-01-31.db
   OSTLER_LOG=debug ostler up";
-
-/// The one worker of this process. The same name after a restart makes it take up its runs at once.
-const WORKER: &str = "local";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let default_filter = if arguments.quiet { "warn" } else { "warn,ostler=info" };
@@ -76,8 +79,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let server = start_server(&arguments, app).await?;
     let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime))
         .map_err(|error| CommandError::error(with_causes(&error)))?;
-    let worker =
-        ostler_worker::start(WorkerConfig { name: WORKER.to_owned(), slots: arguments.slots }, equipment);
+    let name = server.worker_name().to_owned();
+    let worker = ostler_worker::start(WorkerConfig { name, slots: arguments.slots }, equipment);
     match arguments.log_format {
         LogFormat::Text if !arguments.quiet => say_ready(app, &server),
         LogFormat::Text | LogFormat::Json => tracing::info!(url = server.url(), "ready"),
@@ -90,6 +93,7 @@ async fn start_server(arguments: &Arguments, app: &App) -> Result<Server, Comman
     let config = ServerConfig {
         listen: arguments.listen,
         data: data.clone(),
+        store: arguments.store.clone().unwrap_or_default(),
         lease: arguments.lease.get(),
         restore: arguments.restore.clone(),
         force_restore: arguments.force,

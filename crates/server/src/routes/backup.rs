@@ -14,7 +14,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
-use http::{HeaderValue, header};
+use http::{HeaderValue, StatusCode, header};
 use ostler_control::store::StoreError;
 
 use crate::{data_folder, gate::App, parameters::Parameters, problem::Problem};
@@ -27,7 +27,8 @@ pub async fn create(State(app): State<Arc<App>>, parameters: Parameters) -> Resu
         app.backups.acquire().await.map_err(|_| StoreError::Unavailable("the server stops".into()))?;
     let copying = Arc::clone(&app);
     let copied = tokio::task::spawn_blocking(move || copy(&copying)).await;
-    let (file, length) = copied.unwrap_or_else(|error| Err(StoreError::Read(error.to_string())))?;
+    let copied = copied.unwrap_or_else(|error| Some(Err(StoreError::Read(error.to_string()))));
+    let (file, length) = copied.ok_or_else(not_ours)??;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (header::CONTENT_LENGTH, HeaderValue::from(length)),
@@ -36,10 +37,16 @@ pub async fn create(State(app): State<Arc<App>>, parameters: Parameters) -> Resu
 }
 
 /// Makes the copy and removes its name at once: whatever happens from here on, nothing stays behind.
-fn copy(app: &App) -> Result<(File, u64), StoreError> {
+fn copy(app: &App) -> Option<Result<(File, u64), StoreError>> {
     let path = data_folder::backup_file(&app.data, app.runtime.random());
-    app.store.backup(&path)?;
-    open_and_remove(&path).map_err(|error| StoreError::Read(error.to_string()))
+    let copied = app.store.backup(&path)?;
+    let opened = || open_and_remove(&path).map_err(|error| StoreError::Read(error.to_string()));
+    Some(copied.and_then(|_| opened()))
+}
+
+fn not_ours() -> Problem {
+    Problem::new(StatusCode::CONFLICT, "backup_elsewhere", "this server's store is in PostgreSQL")
+        .remedy("back the database up with pg_dump, or with what looks after it")
 }
 
 fn open_and_remove(path: &Path) -> io::Result<(File, u64)> {

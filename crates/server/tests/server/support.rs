@@ -62,9 +62,7 @@ pub fn config(data: &Path) -> ServerConfig {
     ServerConfig {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         data: data.to_owned(),
-        lease: Duration::from_secs(30),
-        restore: None,
-        force_restore: false,
+        ..ServerConfig::default()
     }
 }
 

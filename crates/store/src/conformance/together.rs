@@ -3,7 +3,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use ostler_kernel::{RunId, worker::register};
+use ostler_kernel::{
+    RunId,
+    resource::{ResourceKey, StoredResource, delete, put},
+    worker::register,
+};
 use tokio::task::JoinSet;
 
 use super::world::{World, answers};
@@ -51,6 +55,25 @@ pub async fn a_watcher_hears_of_what_will_be_due(world: World) {
     let before = heard(&mut watch, |hint| hint.due > before.due).await;
     world.ask().by(world.now()).accept().await;
     heard(&mut watch, |hint| hint.due > before.due).await;
+}
+
+/// Whoever was told that a resource is written can rely on everybody here knowing.
+pub async fn a_watcher_hears_of_resources_before_their_writer_does(world: World) {
+    let watch = world.store.watch();
+    let resource = |name: &str| {
+        let key = ResourceKey { kind: "Agent".into(), namespace: "default".into(), name: name.into() };
+        let (created_at, document) = (world.now(), serde_json::json!({}));
+        StoredResource { key, version: 1, generation: 1, created_at, document }
+    };
+    for round in 0..20 {
+        let written = resource(&format!("agent-{round}"));
+        let before = watch.borrow().resources;
+        world.must(put(written.clone(), None)).await;
+        let between = watch.borrow().resources;
+        assert!(between > before, "it is written");
+        world.must(delete(written.key, Some(1))).await;
+        assert!(watch.borrow().resources > between, "it is deleted");
+    }
 }
 
 pub async fn a_watcher_who_comes_late_is_told_where_things_stand(world: World) {

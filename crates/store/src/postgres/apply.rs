@@ -303,8 +303,12 @@ async fn insert_input(connection: &Connection, input: &Input, body: &str) -> Res
 
 /// What the writes tell those who watch.
 pub fn raise(hint: &mut Hint, write: &Write) {
-    if let Write::NewRun(run) | Write::Run(run) = write {
-        hint.ready += u64::from(run.rank().is_some());
-        hint.due += u64::from(due(run).is_some());
+    match write {
+        Write::NewRun(run) | Write::Run(run) => {
+            hint.ready += u64::from(run.rank().is_some());
+            hint.due += u64::from(due(run).is_some());
+        }
+        Write::Resource(_) | Write::DeleteResource(_) => hint.resources += 1,
+        _ => {}
     }
 }

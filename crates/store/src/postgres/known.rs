@@ -58,39 +58,37 @@ impl Named {
 
     fn in_expect(&mut self, expect: &Expect) {
         match expect {
-            Expect::Run { id, .. } => drop(self.runs.insert(*id)),
-            Expect::Session { id, .. } => drop(self.sessions.insert(*id)),
-            Expect::Inputs { task, .. } => drop(self.tasks.insert(*task)),
-            Expect::TaskName { namespace, name } => {
-                drop(self.names.insert((namespace.clone(), name.clone())))
-            }
-            Expect::TaskKey { namespace, key } => drop(self.keys.insert((namespace.clone(), key.clone()))),
+            Expect::Run { id, .. } => self.runs.extend([*id]),
+            Expect::Session { id, .. } => self.sessions.extend([*id]),
+            Expect::Inputs { task, .. } => self.tasks.extend([*task]),
+            Expect::TaskName { namespace, name } => self.names.extend([(namespace.clone(), name.clone())]),
+            Expect::TaskKey { namespace, key } => self.keys.extend([(namespace.clone(), key.clone())]),
             Expect::SessionKey { namespace, subject, key } => {
                 self.session_keys.insert((namespace.clone(), subject.clone(), key.clone()));
             }
-            Expect::Worker { name, .. } => drop(self.workers.insert(name.clone())),
-            Expect::Counter { worker, .. } => drop(self.workers.insert(worker.clone())),
-            Expect::Resource { key, .. } => drop(self.resources.insert(key.clone())),
+            Expect::Worker { name, .. } => self.workers.extend([name.clone()]),
+            Expect::Counter { worker, .. } => self.workers.extend([worker.clone()]),
+            Expect::Resource { key, .. } => self.resources.extend([key.clone()]),
         }
     }
 
     fn in_write(&mut self, write: &Write) {
         match write {
-            Write::Task(task) => drop(self.tasks.insert(task.id)),
-            Write::Run(run) | Write::RunProgress(run) => drop(self.runs.insert(run.id)),
-            Write::Session(session) => drop(self.sessions.insert(session.id)),
-            Write::Step(step) => drop(self.steps.insert(step.id.run)),
-            Write::Entry { session, .. } => drop(self.entries.insert(*session)),
+            Write::Task(task) => self.tasks.extend([task.id]),
+            Write::Run(run) | Write::RunProgress(run) => self.runs.extend([run.id]),
+            Write::Session(session) => self.sessions.extend([session.id]),
+            Write::Step(step) => self.steps.extend([step.id.run]),
+            Write::Entry { session, .. } => self.entries.extend([*session]),
             Write::Event { task, .. } => {
                 self.tasks.insert(*task);
                 self.events.insert(*task);
             }
-            Write::Input(input) => drop(self.tasks.insert(input.task)),
-            Write::Consume { task, .. } | Write::Archive { task, .. } => drop(self.tasks.insert(*task)),
-            Write::Worker(worker) => drop(self.workers.insert(worker.name.clone())),
-            Write::Renewal { worker, .. } => drop(self.workers.insert(worker.clone())),
-            Write::Resource(resource) => drop(self.resources.insert(resource.key.clone())),
-            Write::DeleteResource(key) => drop(self.resources.insert(key.clone())),
+            Write::Input(input) => self.tasks.extend([input.task]),
+            Write::Consume { task, .. } | Write::Archive { task, .. } => self.tasks.extend([*task]),
+            Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
+            Write::Renewal { worker, .. } => self.workers.extend([worker.clone()]),
+            Write::Resource(resource) => self.resources.extend([resource.key.clone()]),
+            Write::DeleteResource(key) => self.resources.extend([key.clone()]),
             Write::NewTask(_) | Write::NewRun(_) | Write::Blocker(_) | Write::Blob { .. } => {}
         }
     }

@@ -55,21 +55,20 @@ impl Notices {
         self.news.notify_one();
     }
 
-    /// What there is since the others were told last: whether runs are ready, or times are due.
+    /// What there is since the others were told last, besides events.
     fn message(&self, told: Hint, now: Hint) -> String {
         let ready = if now.ready > told.ready { " ready" } else { "" };
         let due = if now.due > told.due { " due" } else { "" };
-        format!("{}{ready}{due}", self.myself)
+        let resources = if now.resources > told.resources { " resources" } else { "" };
+        format!("{}{ready}{due}{resources}", self.myself)
     }
 
     /// What another server's notification says, besides that the log has grown.
     fn heard(&self, message: &str) -> Option<Hint> {
-        let mut words = message.split(' ');
-        if words.next() == Some(&self.myself) {
-            return None;
-        }
-        let says = |word| u64::from(message.ends_with(word) || message.contains(&format!("{word} ")));
-        Some(Hint { position: 0, ready: says(" ready"), due: says(" due") })
+        let (who, what) = message.split_once(' ').unwrap_or((message, ""));
+        let says = |word| u64::from(what.split(' ').any(|said| said == word));
+        let (ready, due, resources) = (says("ready"), says("due"), says("resources"));
+        (who != self.myself).then_some(Hint { position: 0, ready, due, resources })
     }
 }
 
@@ -78,6 +77,7 @@ fn raise(hints: &watch::Sender<Hint>, by: Hint) {
         hint.position = hint.position.max(by.position);
         hint.ready += by.ready;
         hint.due += by.due;
+        hint.resources += by.resources;
     });
 }
 
@@ -137,7 +137,7 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
             }
         }
     }
-    let everything = Hint { position: 0, ready: 1, due: 1 };
+    let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
     look(&looking, notices, everything).await?;
     loop {
         match timeout(&**runtime, SWEEP, messages.next()).await {

@@ -67,8 +67,14 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
             let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
             execute(connection, sql, params![worker, counter])?;
         }
-        Write::Resource(resource) => put_resource(connection, resource, text)?,
-        Write::DeleteResource(key) => delete_resource(connection, key)?,
+        Write::Resource(resource) => {
+            put_resource(connection, resource, text)?;
+            effects.hint.resources += 1;
+        }
+        Write::DeleteResource(key) => {
+            delete_resource(connection, key)?;
+            effects.hint.resources += 1;
+        }
         Write::Blob { id, bytes } => {
             let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
             execute(connection, sql, params![Key(id), bytes])?;

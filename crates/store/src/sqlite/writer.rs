@@ -66,8 +66,8 @@ pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>
             memory.turns = turns;
             memory.hint = hint;
             guard(&memory.tail).extend(logged);
-            batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(outcome));
             memory.watchers.send_if_modified(|last| std::mem::replace(last, hint) != hint);
+            batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(outcome));
             Ok(())
         }
         Err(failed) => {
