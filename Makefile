@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash power-loss store-histories
+.PHONY: help setup run test lint fmt bench sim crash power-loss store-conformance store-histories
 
 KILLS ?= 300
 CUTS ?= 1000
@@ -33,13 +33,16 @@ bench: ## Measure, beside the floors of this machine (ARGS="...")
 sim: ## Play SEEDS=10000 seeds of the simulation; SEED=17 plays one and prints its log
 	@scripts/ground.sh sim $(if $(SEED),--seed $(SEED) --log,--seeds $(SEEDS))
 
-crash: ## Kill the server KILLS=300 times while tasks run
-	@scripts/ground.sh crash --kills $(KILLS)
+crash: ## Kill the server KILLS=300 times while tasks run (STORE=postgres: on PostgreSQL)
+	@scripts/ground.sh crash --kills $(KILLS) $(if $(filter postgres,$(STORE)),--postgres)
 
 power-loss: ## Rebuild the store from CUTS=1000 cut points
 	@scripts/ground.sh power-loss --cuts $(CUTS)
 
-store-histories: ## Compare SQLite with the reference store on HISTORIES=10000 random histories; SEED=7 only that one
+store-conformance: ## Try what every store promises on each of them, and several servers on one store
+	@scripts/conformance.sh
+
+store-histories: ## Compare the stores with the reference on HISTORIES=10000 random histories; SEED=7 only that one
 	@HISTORIES=$(HISTORIES) $(if $(SEED),SEED=$(SEED)) scripts/histories.sh
 
 setup: ## Install what the other targets need

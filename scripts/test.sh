@@ -30,6 +30,7 @@ part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
 rm -rf "$target/crash"
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
+part "crash, postgres" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash" --postgres
 
 echo
 cat "$results"

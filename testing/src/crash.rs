@@ -25,10 +25,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::model_server::{self, ModelServer, Script};
+use crate::postgres::{self, Postgres};
 use crate::sim::rng::Rng;
 use crate::tool_server::ToolServer;
 use feeder::Feeder;
-use journal::Journal;
+use journal::{Journal, Source};
 use moment::{Classes, Moment, Traffic};
 use process::Ostler;
 use verdict::Verdict;
@@ -51,6 +52,8 @@ pub struct Settings {
     /// Tasks kept live.
     pub live: usize,
     pub seed: u64,
+    /// On PostgreSQL, a real one that syncs, instead of a file.
+    pub postgres: bool,
 }
 
 /// What came of it.
@@ -71,12 +74,18 @@ struct Ground {
 pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let ground = Arc::new(Ground::start().await?);
-    let mut ostler = Ostler::prepare(settings).await?;
+    let postgres = settings.postgres.then(|| Postgres::start(&[])).transpose()?;
+    let url = postgres.as_ref().map(Postgres::url);
+    let mut ostler = Ostler::prepare(settings, url.clone()).await?;
     ostler.start().await?;
     let client = ostler.client()?;
     workload::apply(&client, &ground).await?;
     let feeder = Feeder::start(client.clone(), settings.live);
-    let mut journal = Journal::open(&ostler.store(), Arc::clone(&ground));
+    let log = match url {
+        Some(url) => Source::Postgres(postgres::open(&url).await?),
+        None => Source::File(ostler.store()),
+    };
+    let mut journal = Journal::open(log, Arc::clone(&ground));
     let mut rng = Rng::new(settings.seed);
     let mut classes = Classes::default();
     for _ in 0..settings.kills {
@@ -88,13 +97,13 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
         let killed_at = Instant::now();
         ostler.kill().await?;
         let after = traffic.count();
-        let seen = tokio::task::block_in_place(|| journal.look()).context("the store can't be read")?;
+        let seen = journal.look().await.context("the store can't be read")?;
         ostler.start().await?;
         classes.add(&before, &after, &seen, feeder.was_cut_off(killed_at));
     }
     let keys = tokio::time::timeout(PATIENCE, feeder.finish());
     let keys = keys.await.context("tasks were still live long after the last kill")?;
-    tokio::task::block_in_place(|| journal.look()).context("the store can't be read")?;
+    journal.look().await.context("the store can't be read")?;
     let verdict = verdict::judge(&client, &keys, &journal, &ground).await?;
     ostler.kill().await?;
     Ok(Outcome { kills: settings.kills, classes, verdict, elapsed: began.elapsed() })

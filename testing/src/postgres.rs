@@ -71,7 +71,7 @@ impl Postgres {
 
     /// A store of its own in the one for all tests of a program.
     pub async fn fresh_store() -> anyhow::Result<PostgresStore> {
-        open(fresh_options()?).await
+        open_with(fresh_options()?).await
     }
 
     /// Several servers' views of one store.
@@ -79,7 +79,7 @@ impl Postgres {
         let options = fresh_options()?;
         let mut servers: Vec<Arc<dyn Store>> = Vec::new();
         for _ in 0..n_servers {
-            servers.push(Arc::new(open(options.clone()).await?));
+            servers.push(Arc::new(open_with(options.clone()).await?));
         }
         Ok(servers)
     }
@@ -132,7 +132,12 @@ fn fresh_options() -> anyhow::Result<Options> {
     Ok(Options { schema, writers: 2, ..Options::at(Postgres::shared()?)? })
 }
 
-async fn open(options: Options) -> anyhow::Result<PostgresStore> {
+/// The store at an address, as a server opens it.
+pub async fn open(url: &str) -> anyhow::Result<PostgresStore> {
+    open_with(Options::at(url)?).await
+}
+
+async fn open_with(options: Options) -> anyhow::Result<PostgresStore> {
     Ok(PostgresStore::open(options, Arc::new(TokioRuntime::new(Handle::current()))).await?)
 }
 

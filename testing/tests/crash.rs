@@ -6,6 +6,15 @@ use ostler_testing::crash::{Settings, find_binary, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_done_twice_across_kills() {
+    across_kills(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_or_done_twice_across_kills_on_postgres() {
+    across_kills(true).await;
+}
+
+async fn across_kills(postgres: bool) {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
         binary: find_binary().unwrap(),
@@ -13,6 +22,7 @@ async fn nothing_is_lost_or_done_twice_across_kills() {
         kills: 6,
         live: 40,
         seed: 7,
+        postgres,
     };
     let outcome = run(&settings).await.unwrap();
     assert_eq!(outcome.failures(), Vec::<String>::new());

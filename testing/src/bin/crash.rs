@@ -27,12 +27,15 @@ struct Arguments {
     /// The folder for the server's data; kept if anything fails.
     #[arg(long, default_value = "target/crash")]
     data: PathBuf,
+    /// On PostgreSQL instead of SQLite.
+    #[arg(long)]
+    postgres: bool,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { kills, live, seed, data } = Arguments::parse();
-    let settings = Settings { binary: crash::find_binary()?, folder: data, kills, live, seed };
+    let Arguments { kills, live, seed, data, postgres } = Arguments::parse();
+    let settings = Settings { binary: crash::find_binary()?, folder: data, kills, live, seed, postgres };
     let outcome = crash::run(&settings).await.inspect_err(|_| keep(&settings))?;
     let failures = outcome.failures();
     println!("{outcome}");

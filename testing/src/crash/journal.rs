@@ -1,7 +1,7 @@
 //! What the log says after each kill, beside what the servers saw.
 //!
-//! A look reads the events that were committed since the look before, straight from the store's file while
-//! nobody has it open, and notes for each step in which life it was opened and in which it finished. Two
+//! A look reads the events that were committed since the look before, straight from the store while no server has it
+//! open, and notes for each step in which life it was opened and in which it finished. Two
 //! rules follow:
 //!
 //! - A step that crossed k kills between being opened and being finished was called at most k + 1 times: once
@@ -15,15 +15,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use ostler_kernel::{EventBody, RunId, StepId, event::StepFinished};
+use ostler_store::{PostgresStore, StoreExt};
 use rusqlite::{Connection, OpenFlags};
 
 use super::Ground;
 
 pub(super) struct Journal {
-    store: PathBuf,
+    store: Source,
     ground: Arc<Ground>,
     /// The last event that was read.
-    position: i64,
+    position: u64,
     /// Kills so far.
     life: u32,
     open: BTreeMap<StepId, Open>,
@@ -31,6 +32,13 @@ pub(super) struct Journal {
     /// Runs that were claimed in this life and have finished nothing since, with the step they go on at.
     claimed: BTreeMap<RunId, u32>,
     violations: Vec<String>,
+}
+
+/// Where the log is read.
+pub(super) enum Source {
+    /// A file, opened for each look.
+    File(PathBuf),
+    Postgres(PostgresStore),
 }
 
 /// A step under way, with its calls as the look before knew them.
@@ -57,9 +65,9 @@ pub(super) struct Seen {
 }
 
 impl Journal {
-    pub fn open(store: &Path, ground: Arc<Ground>) -> Self {
+    pub fn open(store: Source, ground: Arc<Ground>) -> Self {
         Self {
-            store: store.to_owned(),
+            store,
             ground,
             position: 0,
             life: 0,
@@ -71,8 +79,8 @@ impl Journal {
     }
 
     /// Reads what one life left behind.
-    pub fn look(&mut self) -> anyhow::Result<Seen> {
-        for event in self.new_events()? {
+    pub async fn look(&mut self) -> anyhow::Result<Seen> {
+        for event in self.new_events().await? {
             self.take(event);
         }
         let seen = self.in_flight();
@@ -93,21 +101,16 @@ impl Journal {
         &self.violations
     }
 
-    /// Opened to read only, and without taking the write-ahead log in: the next start finds the file as the
-    /// kill left it.
-    fn new_events(&mut self) -> anyhow::Result<Vec<EventBody>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.store, flags)?;
-        let mut statement =
-            connection.prepare("SELECT position, body FROM events WHERE position > ?1 ORDER BY position")?;
-        let mut rows = statement.query([self.position])?;
-        let mut events = Vec::new();
-        while let Some(row) = rows.next()? {
-            self.position = row.get(0)?;
-            let body: String = row.get(1)?;
-            events.push(serde_json::from_str(&body).with_context(|| format!("unknown event {body}"))?);
-        }
-        Ok(events)
+    async fn new_events(&mut self) -> anyhow::Result<Vec<EventBody>> {
+        let events = match &self.store {
+            Source::File(path) => tokio::task::block_in_place(|| events_in(path, self.position))?,
+            Source::Postgres(store) => {
+                let events = store.log(self.position, usize::MAX).await?;
+                events.into_iter().map(|event| (event.position, event.body)).collect()
+            }
+        };
+        self.position = events.last().map_or(self.position, |(position, _)| *position);
+        Ok(events.into_iter().map(|(_, body)| body).collect())
     }
 
     fn take(&mut self, event: EventBody) {
@@ -165,4 +168,20 @@ impl Journal {
         let answered = self.open.iter().filter(|(step, open)| calls(step).1 > open.answered);
         Seen { n_not_begun: not_begun.count() as u64, n_answered_not_finished: answered.count() as u64 }
     }
+}
+
+/// Opened to read only, and without taking the write-ahead log in: the next start finds the file as the kill left it.
+fn events_in(store: &Path, after: u64) -> anyhow::Result<Vec<(u64, EventBody)>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(store, flags)?;
+    let mut statement =
+        connection.prepare("SELECT position, body FROM events WHERE position > ?1 ORDER BY position")?;
+    let mut rows = statement.query([after])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body: String = row.get(1)?;
+        let event = serde_json::from_str(&body).with_context(|| format!("unknown event {body}"))?;
+        events.push((row.get(0)?, event));
+    }
+    Ok(events)
 }

@@ -23,6 +23,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct Ostler {
     binary: PathBuf,
     data: PathBuf,
+    store: Option<String>,
     log: PathBuf,
     address: SocketAddr,
     child: Option<Child>,
@@ -47,7 +48,8 @@ pub fn find_binary() -> anyhow::Result<PathBuf> {
 }
 
 impl Ostler {
-    pub async fn prepare(settings: &Settings) -> anyhow::Result<Self> {
+    /// On a store of its own, or on the one at the address.
+    pub async fn prepare(settings: &Settings, store: Option<String>) -> anyhow::Result<Self> {
         fs::create_dir_all(&settings.folder).context("the data folder can't be made")?;
         let data = settings.folder.join("data");
         ensure!(
@@ -57,7 +59,7 @@ impl Ostler {
         // Taken for a moment to learn of a free port; every life listens on the same one.
         let address = loopback::bind(0).await?.local_addr()?;
         let (binary, log) = (settings.binary.clone(), settings.folder.join("server.log"));
-        Ok(Self { binary, data, log, address, child: None, ready_at: Instant::now() })
+        Ok(Self { binary, data, store, log, address, child: None, ready_at: Instant::now() })
     }
 
     /// Starts it and waits until it answers.
@@ -66,9 +68,10 @@ impl Ostler {
         let mut command = Command::new(&self.binary);
         command.args(["up", "--quiet", "--lease", LEASE, "--slots", SLOTS]);
         command.args(["--listen", &self.address.to_string()]).arg("--data").arg(&self.data);
-        for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG"] {
+        for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG", "STORE"] {
             command.env_remove(format!("OSTLER_{name}"));
         }
+        command.envs(self.store.iter().map(|store| ("OSTLER_STORE", store)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         self.child = Some(command.spawn().context("the ostler binary can't be started")?);
         tokio::time::timeout(READY_WITHIN, self.wait_until_ready())

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# What every store promises, tried on each of them; ends with one line of figures.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+started=$SECONDS
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+cargo test --workspace --test store_conformance --test shared_store 2>&1 | tee "$output"
+cases() { grep -cE "^test $1.* ok\$" "$output"; }
+say "store-conformance: $(cases reference::) cases on the reference, $(cases sqlite) on SQLite (with its thread and without)," \
+  "$(cases postgres::) on PostgreSQL, $(cases '[a-z_]+ ') of several servers and histories, $((SECONDS - started)) s"
