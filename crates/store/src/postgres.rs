@@ -270,7 +270,7 @@ impl Shared {
 
     async fn connect(&self) -> Result<Connection, Failed> {
         let connection = Connection::open(&self.options, &self.runtime).await?;
-        apply::prepare(&connection).await?;
+        writer::prepare(&connection).await?;
         Ok(connection)
     }
 

@@ -10,6 +10,8 @@ use ostler_kernel::{
     resource::ResourceKey,
 };
 
+use tokio_postgres::Row;
+
 use super::{
     Failed,
     connection::Connection,
@@ -94,9 +96,56 @@ impl Named {
     }
 }
 
+const WORKERS: &str =
+    "SELECT name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+const RUNS: &str = "SELECT id, state, epoch, journal, write_epoch, write_number FROM runs WHERE id = ANY($1) \
+    ORDER BY id FOR UPDATE";
+const SESSIONS: &str = "SELECT id, version FROM sessions WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const TASKS: &str =
+    "SELECT id, last_input, consumed_input FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
+const RESOURCES: &str = "SELECT kind, namespace, name, version FROM resources WHERE (kind, namespace, name) IN \
+    (SELECT * FROM unnest($1::text[], $2::text[], $3::text[])) ORDER BY kind, namespace, name FOR UPDATE";
+const NAMES: &str = "SELECT namespace, name FROM tasks WHERE (namespace, name) IN \
+    (SELECT * FROM unnest($1::text[], $2::text[]))";
+const KEYS: &str = "SELECT namespace, key FROM tasks WHERE (namespace, key) IN \
+    (SELECT * FROM unnest($1::text[], $2::text[]))";
+const SESSION_KEYS: &str = "SELECT namespace, subject, key FROM sessions WHERE (namespace, subject, key) IN \
+    (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))";
+const ENTRIES: &str = "SELECT owner, (SELECT coalesce(max(seq) + 1, 0) FROM entries WHERE session = owner) \
+    FROM unnest($1::uuid[]) AS owner";
+const STEPS: &str = "SELECT owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner) \
+    FROM unnest($1::uuid[]) AS owner";
+const OPEN_STEPS: &str = "SELECT run, step FROM steps WHERE run = ANY($1) AND open";
+const EVENTS: &str = "SELECT owner, (SELECT coalesce(max(seq), 0) FROM events WHERE task = owner) \
+    FROM unnest($1::uuid[]) AS owner";
+
+const ALL: [&str; 12] = [
+    WORKERS,
+    RUNS,
+    SESSIONS,
+    TASKS,
+    RESOURCES,
+    NAMES,
+    KEYS,
+    SESSION_KEYS,
+    ENTRIES,
+    STEPS,
+    OPEN_STEPS,
+    EVENTS,
+];
+
+/// Makes a connection ready to load: a statement that had to be prepared first would be late.
+pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
+    for sql in ALL {
+        connection.prepare(sql).await?;
+    }
+    Ok(())
+}
+
 impl Known {
     /// Locks and reads what the bundles name. Always table by table in this order, and inside a table in the order
-    /// of keys: two batches that meet wait for each other in one direction only.
+    /// of keys: two batches that meet wait for each other in one direction only. Where what is appended ends is read
+    /// behind the locks of those who append. All is sent at once, and carried out in order.
     pub async fn load<'a>(
         connection: &Connection,
         bundles: impl IntoIterator<Item = &'a Bundle>,
@@ -104,13 +153,23 @@ impl Known {
         let mut named = Named::default();
         bundles.into_iter().for_each(|bundle| named.in_bundle(bundle));
         let mut known = Self::default();
-        known.load_workers(connection, &named.workers).await?;
-        known.load_runs(connection, &named.runs).await?;
-        known.load_sessions(connection, &named.sessions).await?;
-        known.load_tasks(connection, &named.tasks).await?;
-        known.load_resources(connection, &named.resources).await?;
-        known.load_taken(connection, &named).await?;
-        known.load_ends(connection, &named).await?;
+        let (workers, runs, sessions, tasks, resources, taken, ends) = tokio::join!(
+            biased;
+            by_text(connection, WORKERS, &named.workers),
+            by_id(connection, RUNS, &named.runs),
+            by_id(connection, SESSIONS, &named.sessions),
+            by_id(connection, TASKS, &named.tasks),
+            by_resource(connection, &named.resources),
+            Taken::load(connection, &named),
+            Ends::load(connection, &named),
+        );
+        known.add_workers(workers?)?;
+        known.add_runs(runs?)?;
+        known.add_sessions(sessions?)?;
+        known.add_tasks(tasks?)?;
+        known.add_resources(resources?)?;
+        known.add_taken(taken?)?;
+        known.add_ends(ends?)?;
         Ok(known)
     }
 
@@ -119,35 +178,19 @@ impl Known {
         let mut named = Named::default();
         writes.iter().for_each(|write| named.in_write(write));
         let (mut known, only) = (Self::default(), Named { events: named.events, ..Named::default() });
-        known.load_ends(connection, &only).await?;
+        known.add_ends(Ends::load(connection, &only).await?)?;
         Ok(known)
     }
 
-    async fn load_workers(
-        &mut self,
-        connection: &Connection,
-        names: &BTreeSet<String>,
-    ) -> Result<(), Failed> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<&String> = names.iter().collect();
-        let sql =
-            "SELECT name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
-        for row in connection.all(sql, &[&names]).await? {
+    fn add_workers(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
             self.workers.insert(row.try_get(0)?, (number(&row, 1)?, number(&row, 2)?));
         }
         Ok(())
     }
 
-    async fn load_runs(&mut self, connection: &Connection, runs: &BTreeSet<RunId>) -> Result<(), Failed> {
-        if runs.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<Id> = runs.iter().map(Id::from).collect();
-        let sql = "SELECT id, state, epoch, journal, write_epoch, write_number FROM runs WHERE id = ANY($1) \
-            ORDER BY id FOR UPDATE";
-        for row in connection.all(sql, &[&ids]).await? {
+    fn add_runs(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
             let state: &str = row.try_get(1)?;
             let state =
                 RunTag::from_name(state).ok_or_else(|| Failed::Body(format!("a run is {state:?}")))?;
@@ -158,109 +201,55 @@ impl Known {
         Ok(())
     }
 
-    async fn load_sessions(
-        &mut self,
-        connection: &Connection,
-        sessions: &BTreeSet<SessionId>,
-    ) -> Result<(), Failed> {
-        if sessions.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<Id> = sessions.iter().map(Id::from).collect();
-        let sql = "SELECT id, version FROM sessions WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-        for row in connection.all(sql, &[&ids]).await? {
+    fn add_sessions(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
             self.sessions.insert(id(&row, 0)?, number(&row, 1)?);
         }
         Ok(())
     }
 
-    async fn load_tasks(&mut self, connection: &Connection, tasks: &BTreeSet<TaskId>) -> Result<(), Failed> {
-        if tasks.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<Id> = tasks.iter().map(Id::from).collect();
-        let sql = "SELECT id, last_input, consumed_input FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
-        for row in connection.all(sql, &[&ids]).await? {
+    fn add_tasks(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
             let inputs = InputsAt { last: number(&row, 1)?, taken: number(&row, 2)? };
             self.inputs.insert(id(&row, 0)?, inputs);
         }
         Ok(())
     }
 
-    async fn load_resources(
-        &mut self,
-        connection: &Connection,
-        resources: &BTreeSet<ResourceKey>,
-    ) -> Result<(), Failed> {
-        for key in resources {
-            let sql =
-                "SELECT version FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3 FOR UPDATE";
-            let found = connection.one(sql, &[&key.kind, &key.namespace, &key.name]).await?;
-            if let Some(row) = found {
-                self.resources.insert(key.clone(), number(&row, 0)?);
-            }
+    fn add_resources(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
+            let (kind, namespace, name) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            self.resources.insert(ResourceKey { kind, namespace, name }, number(&row, 3)?);
         }
         Ok(())
     }
 
-    /// Names and keys that are taken. Nothing can be locked where nothing is: that they stay free is seen to by
-    /// the unique indexes.
-    async fn load_taken(&mut self, connection: &Connection, named: &Named) -> Result<(), Failed> {
-        if !named.names.is_empty() {
-            let (spaces, names): (Vec<_>, Vec<_>) = named.names.iter().map(|(a, b)| (a, b)).unzip();
-            let sql = "SELECT namespace, name FROM tasks WHERE (namespace, name) IN \
-                (SELECT * FROM unnest($1::text[], $2::text[]))";
-            for row in connection.all(sql, &[&spaces, &names]).await? {
-                self.names.insert((row.try_get(0)?, row.try_get(1)?));
-            }
+    fn add_taken(&mut self, taken: Taken) -> Result<(), Failed> {
+        for row in taken.names {
+            self.names.insert((row.try_get(0)?, row.try_get(1)?));
         }
-        if !named.keys.is_empty() {
-            let (spaces, keys): (Vec<_>, Vec<_>) = named.keys.iter().map(|(a, b)| (a, b)).unzip();
-            let sql = "SELECT namespace, key FROM tasks WHERE (namespace, key) IN \
-                (SELECT * FROM unnest($1::text[], $2::text[]))";
-            for row in connection.all(sql, &[&spaces, &keys]).await? {
-                self.keys.insert((row.try_get(0)?, row.try_get(1)?));
-            }
+        for row in taken.keys {
+            self.keys.insert((row.try_get(0)?, row.try_get(1)?));
         }
-        for (namespace, subject, key) in &named.session_keys {
-            let sql = "SELECT 1 FROM sessions WHERE namespace = $1 AND subject = $2 AND key = $3";
-            if connection.one(sql, &[namespace, subject, key]).await?.is_some() {
-                self.session_keys.insert((namespace.clone(), subject.clone(), key.clone()));
-            }
+        for row in taken.session_keys {
+            self.session_keys.insert((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
         }
         Ok(())
     }
 
-    /// Where what is appended ends. Read behind the locks of those who append.
-    async fn load_ends(&mut self, connection: &Connection, named: &Named) -> Result<(), Failed> {
-        if !named.entries.is_empty() {
-            let ids: Vec<Id> = named.entries.iter().map(Id::from).collect();
-            let sql = "SELECT owner, (SELECT coalesce(max(seq) + 1, 0) FROM entries WHERE session = owner) \
-                FROM unnest($1::uuid[]) AS owner";
-            for row in connection.all(sql, &[&ids]).await? {
-                self.entries.insert(id(&row, 0)?, number(&row, 1)?);
-            }
+    fn add_ends(&mut self, ends: Ends) -> Result<(), Failed> {
+        for row in ends.entries {
+            self.entries.insert(id(&row, 0)?, number(&row, 1)?);
         }
-        if !named.steps.is_empty() {
-            let ids: Vec<Id> = named.steps.iter().map(Id::from).collect();
-            let sql = "SELECT owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner) \
-                FROM unnest($1::uuid[]) AS owner";
-            for row in connection.all(sql, &[&ids]).await? {
-                self.steps.insert(id(&row, 0)?, number(&row, 1)?);
-            }
-            let sql = "SELECT run, step FROM steps WHERE run = ANY($1) AND open";
-            for row in connection.all(sql, &[&ids]).await? {
-                let step = u32::try_from(number(&row, 1)?).unwrap_or(u32::MAX);
-                self.open_steps.insert((id(&row, 0)?, step));
-            }
+        for row in ends.steps {
+            self.steps.insert(id(&row, 0)?, number(&row, 1)?);
         }
-        if !named.events.is_empty() {
-            let ids: Vec<Id> = named.events.iter().map(Id::from).collect();
-            let sql = "SELECT owner, (SELECT coalesce(max(seq), 0) FROM events WHERE task = owner) \
-                FROM unnest($1::uuid[]) AS owner";
-            for row in connection.all(sql, &[&ids]).await? {
-                self.events.insert(id(&row, 0)?, number(&row, 1)?);
-            }
+        for row in ends.open_steps {
+            let step = u32::try_from(number(&row, 1)?).unwrap_or(u32::MAX);
+            self.open_steps.insert((id(&row, 0)?, step));
+        }
+        for row in ends.events {
+            self.events.insert(id(&row, 0)?, number(&row, 1)?);
         }
         Ok(())
     }
@@ -356,6 +345,102 @@ impl Known {
             }
         }
     }
+}
+
+/// Names and keys that are taken. Nothing can be locked where nothing is: that they stay free is seen to by the unique
+/// indexes.
+struct Taken {
+    names: Vec<Row>,
+    keys: Vec<Row>,
+    session_keys: Vec<Row>,
+}
+
+impl Taken {
+    async fn load(connection: &Connection, named: &Named) -> Result<Self, Failed> {
+        let (names, keys, session_keys) = tokio::join!(
+            biased;
+            by_pair(connection, NAMES, &named.names),
+            by_pair(connection, KEYS, &named.keys),
+            by_session_key(connection, &named.session_keys),
+        );
+        Ok(Self { names: names?, keys: keys?, session_keys: session_keys? })
+    }
+}
+
+/// Where what is appended ends.
+struct Ends {
+    entries: Vec<Row>,
+    steps: Vec<Row>,
+    open_steps: Vec<Row>,
+    events: Vec<Row>,
+}
+
+impl Ends {
+    async fn load(connection: &Connection, named: &Named) -> Result<Self, Failed> {
+        let (entries, steps, open_steps, events) = tokio::join!(
+            biased;
+            by_id(connection, ENTRIES, &named.entries),
+            by_id(connection, STEPS, &named.steps),
+            by_id(connection, OPEN_STEPS, &named.steps),
+            by_id(connection, EVENTS, &named.events),
+        );
+        Ok(Self { entries: entries?, steps: steps?, open_steps: open_steps?, events: events? })
+    }
+}
+
+// The rows of these keys; nothing is asked where there are none.
+
+async fn by_id<'a, T>(connection: &Connection, sql: &str, ids: &'a BTreeSet<T>) -> Result<Vec<Row>, Failed>
+where
+    Id: From<&'a T>,
+{
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Id> = ids.iter().map(Id::from).collect();
+    connection.all(sql, &[&ids]).await
+}
+
+async fn by_text(connection: &Connection, sql: &str, texts: &BTreeSet<String>) -> Result<Vec<Row>, Failed> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let texts: Vec<&String> = texts.iter().collect();
+    connection.all(sql, &[&texts]).await
+}
+
+async fn by_pair(
+    connection: &Connection,
+    sql: &str,
+    pairs: &BTreeSet<(String, String)>,
+) -> Result<Vec<Row>, Failed> {
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (left, right): (Vec<&String>, Vec<&String>) = pairs.iter().map(|(left, right)| (left, right)).unzip();
+    connection.all(sql, &[&left, &right]).await
+}
+
+async fn by_session_key(
+    connection: &Connection,
+    keys: &BTreeSet<(String, String, String)>,
+) -> Result<Vec<Row>, Failed> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let column = |part: fn(&(String, String, String)) -> &String| keys.iter().map(part).collect::<Vec<_>>();
+    let (namespaces, subjects, keys) = (column(|key| &key.0), column(|key| &key.1), column(|key| &key.2));
+    connection.all(SESSION_KEYS, &[&namespaces, &subjects, &keys]).await
+}
+
+async fn by_resource(connection: &Connection, keys: &BTreeSet<ResourceKey>) -> Result<Vec<Row>, Failed> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let column = |part: fn(&ResourceKey) -> &String| keys.iter().map(part).collect::<Vec<_>>();
+    let (kinds, namespaces, names) =
+        (column(|key| &key.kind), column(|key| &key.namespace), column(|key| &key.name));
+    connection.all(RESOURCES, &[&kinds, &namespaces, &names]).await
 }
 
 impl Rows for Known {

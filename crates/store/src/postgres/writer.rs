@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use super::{
     Failed,
-    apply::{Row, apply, raise},
+    apply::{self, Row, apply, raise},
     claim::{Turns, claim_runs},
     connection::Connection,
-    known::Known,
+    known::{self, Known},
 };
 use crate::{Claim, Claimed, Committed, Hint, StoreError, body};
 
@@ -45,11 +45,19 @@ pub struct Counted {
     pub hint: Hint,
 }
 
+const POSITION: &str = "SELECT (base + pg_current_xact_id()::text::bigint) << 16 FROM origin";
+
+/// Makes a connection ready to write.
+pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
+    known::prepare(connection).await?;
+    connection.prepare(POSITION).await?;
+    apply::prepare(connection).await
+}
+
 impl Counted {
     /// Every transaction has positions of its own, in the order in which transactions began to write.
     async fn begin(connection: &Connection) -> Result<Self, Failed> {
-        let sql = "SELECT (base + pg_current_xact_id()::text::bigint) << 16 FROM origin";
-        let row = connection.one(sql, &[]).await?;
+        let row = connection.one(POSITION, &[]).await?;
         let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
         Ok(Self { position, hint: Hint::default() })
     }
@@ -110,7 +118,6 @@ pub async fn write_together(connection: &Connection, bundles: &[&Prepared]) -> R
 }
 
 async fn try_transaction(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    connection.client.batch_execute("BEGIN").await?;
     match judge_and_apply(connection, bundles).await {
         Ok(written) => {
             connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
@@ -124,8 +131,14 @@ async fn try_transaction(connection: &Connection, bundles: &[&Prepared]) -> Resu
 }
 
 async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    let mut known = Known::load(connection, bundles.iter().map(|prepared| &prepared.bundle)).await?;
-    let mut counted = Counted::begin(connection).await?;
+    let (begun, known, counted) = tokio::join!(
+        biased;
+        connection.client.batch_execute("BEGIN"),
+        Known::load(connection, bundles.iter().map(|prepared| &prepared.bundle)),
+        Counted::begin(connection),
+    );
+    begun?;
+    let (mut known, mut counted) = (known?, counted?);
     let (mut results, mut rows) = (Vec::new(), Vec::new());
     for prepared in bundles {
         let bundle = &prepared.bundle;
