@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use ostler_kernel::{Event, TaskId};
-use ostler_link::Delta;
+use ostler_kernel::{Event, EventBody, TaskId};
+use ostler_link::{Delta, SignalKind};
 use ostler_store::{Store, StoreError, StoreExt};
 use tokio::sync::broadcast;
 
@@ -73,7 +73,7 @@ impl Control {
         while hints.changed().await.is_ok() {
             let last = hints.borrow_and_update().position;
             while position < last {
-                if !self.feed.is_watched() {
+                if !self.feed.is_watched() && !self.is_concerned() {
                     position = last;
                     break;
                 }
@@ -82,6 +82,7 @@ impl Control {
                     Ok(events) => {
                         for event in events {
                             position = event.position;
+                            self.pass_on(&event);
                             self.feed.show(event.task, Feed::Event(Arc::new(event)));
                         }
                     }
@@ -91,6 +92,42 @@ impl Control {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Control {
+    /// Whether other servers may do something to runs that were handed out here.
+    fn is_concerned(&self) -> bool {
+        self.store.is_shared() && !self.leases.is_empty()
+    }
+
+    /// What was done to a run that was handed out here, by whichever server: its worker is told. Told twice or in vain
+    /// does no harm: a worker knows what it holds.
+    fn pass_on(&self, event: &Event) {
+        if !self.store.is_shared() {
+            return;
+        }
+        match &event.body {
+            EventBody::InputAccepted { run, .. } => {
+                if let Some(view) = self.leases.get(*run) {
+                    self.signals.send(&view.run, SignalKind::Input);
+                }
+            }
+            EventBody::AttemptEnded { run, attempt, .. } => {
+                let view = self.leases.get(*run).filter(|view| view.run.attempt == *attempt);
+                view.iter().for_each(|view| self.stopped(view));
+            }
+            EventBody::TaskEnded { .. } => {
+                self.leases.of_task(event.task).iter().for_each(|view| self.stopped(view));
+            }
+            EventBody::TaskAccepted { .. }
+            | EventBody::AttemptStarted { .. }
+            | EventBody::StepFinished(_)
+            | EventBody::RunRetrying { .. }
+            | EventBody::RunWaiting { .. }
+            | EventBody::RunSleeping { .. }
+            | EventBody::RunReady { .. } => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use ostler_kernel::{Bundle, RunId, Write, bundle::WriteKey, run::RunView};
+use ostler_kernel::{Bundle, RunId, TaskId, Write, bundle::WriteKey, run::RunView};
 
 #[derive(Default)]
 pub struct Leases(Mutex<BTreeMap<RunId, RunView>>);
@@ -14,6 +14,14 @@ pub struct Leases(Mutex<BTreeMap<RunId, RunView>>);
 impl Leases {
     pub fn get(&self, run: RunId) -> Option<RunView> {
         self.lock().get(&run).cloned()
+    }
+
+    pub fn of_task(&self, task: TaskId) -> Option<RunView> {
+        self.lock().values().find(|view| view.task.id == task).cloned()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
     }
 
     /// What was read may be older than what is known: a claim is sent again while its run goes on.

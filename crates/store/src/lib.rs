@@ -42,6 +42,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Tells that something was committed. Hints are coalesced; a reader looks and then waits again.
     fn watch(&self) -> watch::Receiver<Hint>;
+
+    /// Whether other servers may write to it. What they do to runs that were handed out here is then told by the log
+    /// alone.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -219,6 +219,10 @@ impl Store for PostgresStore {
     fn watch(&self) -> tokio_watch::Receiver<Hint> {
         self.notices.subscribe()
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }
 
 /// What the writers have in common.

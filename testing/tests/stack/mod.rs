@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_control::{Background, Control, ControlConfig, Feed, NewTask};
 use ostler_kernel::{Event, Runtime, Task, TaskId, runtime::timeout};
 use ostler_link::{TokioRuntime, WorkerPort};
-use ostler_store::{SqliteStore, TaskRow};
+use ostler_store::{SqliteStore, Store, TaskRow};
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ pub struct Stack {
     pub control: Arc<Control>,
     pub runtime: Arc<dyn Runtime>,
     _background: Background,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 /// What one who watched a task saw.
@@ -35,10 +35,14 @@ impl Stack {
     pub fn start(lease: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = SqliteStore::open(&folder.path().join("store.db")).expect("a store");
+        Self { _folder: Some(folder), ..Self::on(Arc::new(store), lease) }
+    }
+
+    pub fn on(store: Arc<dyn Store>, lease: Duration) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-        let control = Control::new(Arc::new(store), Arc::clone(&runtime), ControlConfig { lease });
+        let control = Control::new(store, Arc::clone(&runtime), ControlConfig { lease });
         let background = control.start();
-        Self { control, runtime, _background: background, _folder: folder }
+        Self { control, runtime, _background: background, _folder: None }
     }
 
     pub fn worker(&self, name: &str, slots: usize, port: Arc<dyn WorkerPort>) -> WorkerHandle {

@@ -1,0 +1,75 @@
+//! Two servers on one PostgreSQL, each with a control of its own: what is asked of one reaches the worker of the other.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod stack;
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_kernel::TaskState;
+use ostler_testing::{
+    model_server::{ModelServer, Script, Settings},
+    postgres::Postgres,
+};
+use serde_json::{Value, json};
+use stack::Stack;
+
+/// So long that nobody learns of anything by a renewal.
+const LEASE: Duration = Duration::from_secs(3600);
+
+/// Longer than any test waits.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+async fn two_servers() -> (Stack, Stack) {
+    let mut stores = Postgres::shared_store(2).await.expect("PostgreSQL");
+    let (two, one) = (stores.pop().expect("two"), stores.pop().expect("one"));
+    (Stack::on(one, LEASE), Stack::on(two, LEASE))
+}
+
+async fn declare(stack: &Stack, model: &ModelServer, prompt: &str) {
+    let endpoint = json!({
+        "provider": "openai", "base_url": model.base_url(), "default_model": "scripted", "allowPrivate": true,
+    });
+    stack.apply("ModelEndpoint", "scripted", endpoint).await;
+    stack.apply("Agent", "helper", json!({ "model_ref": "scripted", "prompt": prompt })).await;
+}
+
+fn asks(message: &str) -> Value {
+    json!({ "agent": "helper", "input": { "message": message } })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_accepts_shows_live_what_the_other_runs() {
+    let model = ModelServer::start(Script::Plan).await.expect("a model");
+    let (one, two) = two_servers().await;
+    declare(&one, &model, "Help.").await;
+    let worker = one.worker("w", 4, Arc::clone(&one.control) as _);
+    for round in 0..5 {
+        let task = two.create(&format!("task-{round}"), asks("plan: text=\"done\"")).await;
+        let watched = two.watch(task.id).await;
+        assert_eq!(watched.task.task.state, TaskState::Succeeded);
+        assert!(watched.events.last().is_some_and(|event| event.body.is_last()));
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_at_one_server_stops_the_work_at_the_other() {
+    let settings = Settings { latency: FOR_EVER, ..Settings::default() };
+    let stuck = ModelServer::start_with(Script::Plan, settings).await.expect("a model");
+    let quick = ModelServer::start(Script::Plan).await.expect("a model");
+    let (one, two) = two_servers().await;
+    declare(&one, &stuck, "Help.").await;
+    // It has room for one run, and the model it asks never answers.
+    let worker = one.worker("w", 1, Arc::clone(&one.control) as _);
+    let first = two.create("first", asks("anything")).await;
+    while stuck.desk().all().received == 0 {
+        one.runtime.sleep(Duration::from_millis(5)).await;
+    }
+    declare(&two, &quick, "Help.").await;
+    let second = one.create("second", asks("plan: text=\"done\"")).await;
+    two.control.cancel(first.id, "not wanted").await.expect("it runs");
+    let watched = one.watch(second.id).await;
+    assert_eq!(watched.task.task.state, TaskState::Succeeded, "its worker has room again");
+    worker.stop().await;
+}
