@@ -82,7 +82,7 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     workload::apply(&client, &ground).await?;
     let feeder = Feeder::start(client.clone(), settings.live);
     let log = match url {
-        Some(url) => Source::Postgres(postgres::open(&url).await?),
+        Some(url) => Source::Postgres(Box::new(postgres::open(&url).await?)),
         None => Source::File(ostler.store()),
     };
     let mut journal = Journal::open(log, Arc::clone(&ground));

@@ -38,7 +38,7 @@ pub(super) struct Journal {
 pub(super) enum Source {
     /// A file, opened for each look.
     File(PathBuf),
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
 /// A step under way, with its calls as the look before knew them.
