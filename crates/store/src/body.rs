@@ -1,7 +1,9 @@
 //! Rows as text: what every store that keeps text writes into a row besides the columns it searches by.
 
-use ostler_kernel::{Run, RunId, SessionId, Task, TaskId, Timestamp, Write, task::TaskRequest};
+use ostler_kernel::{Bundle, Run, RunId, SessionId, Task, TaskId, Timestamp, Write, task::TaskRequest};
 use serde::Serialize;
+
+use crate::StoreError;
 
 /// What the row of a write says. Empty where there is nothing.
 pub fn text_of(write: &Write) -> serde_json::Result<String> {
@@ -21,6 +23,25 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         | Write::Renewal { .. }
         | Write::DeleteResource(_)
         | Write::Blob { .. } => Ok(String::new()),
+    }
+}
+
+/// A bundle with the texts of its rows, made by who brings it: while one writes, many can do that.
+pub struct Prepared {
+    pub bundle: Bundle,
+    pub texts: Vec<String>,
+}
+
+impl Prepared {
+    pub fn of(bundle: Bundle) -> serde_json::Result<Self> {
+        let texts = bundle.writes.iter().map(text_of).collect::<Result<_, _>>()?;
+        Ok(Self { bundle, texts })
+    }
+
+    /// Of each of them; it can't be written otherwise.
+    pub fn all(bundles: Vec<Bundle>) -> Result<Vec<Self>, StoreError> {
+        let prepared: serde_json::Result<_> = bundles.into_iter().map(Self::of).collect();
+        prepared.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }
 

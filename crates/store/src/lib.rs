@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod postgres;
 pub mod query;
 pub mod sqlite;
+mod turns;
 
 use async_trait::async_trait;
 use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp};

@@ -27,17 +27,18 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
-    claim::Turns,
     lock::FileLock,
     tail::Tail,
-    writer::{Broken, Job, Memory, Prepared, write_batch},
+    writer::{Broken, Job, Memory, write_batch},
 };
 pub use self::{
     open::{OpenError, Options, Synchronous},
     restore::{RestoreError, restore},
     schema::MigrateError,
 };
-use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError};
+use crate::{
+    Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError, body::Prepared, turns::Turns,
+};
 
 /// How many callers a batch may hold. Past it the sync is cheap already, and the first would wait too long.
 const MAX_BATCH: usize = 512;
@@ -143,8 +144,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
-        let prepared: serde_json::Result<_> = bundles.into_iter().map(Prepared::of).collect();
-        let prepared = prepared.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let prepared = Prepared::all(bundles)?;
         self.send(|sender| Job::Commit(prepared, sender)).await
     }
 

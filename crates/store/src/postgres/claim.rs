@@ -12,26 +12,7 @@ use super::{
     row::{self, Id, from_json, id, most, signed},
     writer::{Counted, place_events},
 };
-use crate::{Claim, Claimed, body};
-
-/// What this server remembers of claims, and may lose.
-#[derive(Clone, Default)]
-pub struct Turns {
-    /// How often each namespace was served lately.
-    served: BTreeMap<String, u64>,
-    /// The last claim of each worker, as incarnation and number, whether it got something or not.
-    asked: BTreeMap<String, (u64, u64)>,
-}
-
-impl Turns {
-    /// Whether a later claim of its worker was made before this one.
-    fn overtook(&mut self, lease: &Lease) -> bool {
-        let this = (lease.incarnation, lease.claim);
-        let last = self.asked.entry(lease.worker.clone()).or_insert(this);
-        *last = this.max(*last);
-        this < *last
-    }
-}
+use crate::{Claim, Claimed, body, turns::Turns};
 
 /// Inside a transaction that the caller begins and ends.
 pub async fn claim_runs(

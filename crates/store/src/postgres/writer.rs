@@ -2,7 +2,7 @@
 //! when the database has synced them.
 
 use ostler_kernel::{
-    Bundle, Refusal, Write,
+    Refusal, Write,
     bundle::{Clash, Reason, Verdict},
 };
 use tokio::sync::oneshot;
@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 use super::{
     Failed,
     apply::{self, Row, apply, raise},
-    claim::{Turns, claim_runs},
+    claim::claim_runs,
     connection::Connection,
     known::{self, Known},
 };
-use crate::{Claim, Claimed, Committed, Hint, StoreError, body};
+use crate::{Claim, Claimed, Committed, Hint, StoreError, body::Prepared, turns::Turns};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
@@ -23,19 +23,6 @@ pub enum Job {
 }
 
 pub type Results = Vec<Result<Committed, Refusal>>;
-
-/// A bundle with the texts of its rows.
-pub struct Prepared {
-    pub bundle: Bundle,
-    texts: Vec<String>,
-}
-
-impl Prepared {
-    pub fn of(bundle: Bundle) -> serde_json::Result<Self> {
-        let texts = bundle.writes.iter().map(body::text_of).collect::<Result<_, _>>()?;
-        Ok(Self { bundle, texts })
-    }
-}
 
 /// What a transaction leaves for those who watch.
 #[derive(Clone, Copy)]

@@ -1,7 +1,5 @@
 //! Gives ready runs to a worker, inside the writing transaction.
 
-use std::collections::BTreeMap;
-
 use ostler_kernel::{Lease, RunId, RunTag, TaskId, queue, run::claim::claim};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -9,16 +7,7 @@ use super::{
     apply::{Effects, apply},
     row::{self, Key},
 };
-use crate::{Claim, Claimed};
-
-/// What is remembered of claims between batches, and may be lost.
-#[derive(Clone, Default)]
-pub struct Turns {
-    /// How often each namespace was served lately.
-    served: BTreeMap<String, u64>,
-    /// The last claim of each worker, as incarnation and number, whether it got something or not.
-    asked: BTreeMap<String, (u64, u64)>,
-}
+use crate::{Claim, Claimed, turns::Turns};
 
 pub fn claim_runs(
     connection: &Connection,
@@ -39,16 +28,6 @@ pub fn claim_runs(
         remember(connection, &request.lease)?;
     }
     chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
-}
-
-impl Turns {
-    /// Whether a later claim of its worker was made before this one.
-    fn overtook(&mut self, lease: &Lease) -> bool {
-        let this = (lease.incarnation, lease.claim);
-        let last = self.asked.entry(lease.worker.clone()).or_insert(this);
-        *last = this.max(*last);
-        this < *last
-    }
 }
 
 /// The worker's present incarnation, and no later claim of it was given anything.

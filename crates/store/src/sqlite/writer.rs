@@ -12,30 +12,17 @@ use tokio::sync::{oneshot, watch};
 
 use super::{
     apply::{ApplyError, Effects, apply},
-    claim::{Turns, claim_runs},
+    claim::claim_runs,
     guard,
     judge::Judge,
     tail::Tail,
 };
-use crate::{Claim, Claimed, Committed, Hint, StoreError, body};
+use crate::{Claim, Claimed, Committed, Hint, StoreError, body::Prepared, turns::Turns};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
     Commit(Vec<Prepared>, oneshot::Sender<Result<Vec<Result<Committed, Refusal>>, StoreError>>),
     Claim(Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>),
-}
-
-/// A bundle with the texts of its rows, made by who brings it: while one writes, many can do that.
-pub struct Prepared {
-    bundle: Bundle,
-    texts: Vec<String>,
-}
-
-impl Prepared {
-    pub fn of(bundle: Bundle) -> serde_json::Result<Self> {
-        let texts = bundle.writes.iter().map(body::text_of).collect::<Result<_, _>>()?;
-        Ok(Self { bundle, texts })
-    }
 }
 
 /// What the writer remembers between batches.

@@ -1,0 +1,177 @@
+//! The tasks that write: each takes what waits, writes it on a connection of its own, and answers.
+
+use std::sync::Arc;
+
+use ostler_kernel::Runtime;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::{
+    Failed, Options,
+    connection::Connection,
+    watch::Notices,
+    writer::{self, Job, Results, Written},
+};
+use crate::{StoreError, body::Prepared, turns::Turns};
+
+/// How many callers a batch may hold.
+const MAX_BATCH: usize = 256;
+
+/// What they have in common.
+pub struct Writers {
+    options: Options,
+    runtime: Arc<dyn Runtime>,
+    jobs: Mutex<mpsc::Receiver<Job>>,
+    turns: Mutex<Turns>,
+    notices: Arc<Notices>,
+}
+
+impl Writers {
+    pub fn new(
+        options: Options,
+        runtime: Arc<dyn Runtime>,
+        jobs: mpsc::Receiver<Job>,
+        notices: Arc<Notices>,
+    ) -> Arc<Self> {
+        let (jobs, turns) = (Mutex::new(jobs), Mutex::default());
+        Arc::new(Self { options, runtime, jobs, turns, notices })
+    }
+
+    /// One of them, as long as the store is open.
+    pub async fn write_batches(&self) {
+        let mut connection = None;
+        while let Some(batch) = self.gather().await {
+            self.write(&mut connection, batch).await;
+        }
+    }
+
+    /// The first job and all that waits behind it; none when the store is closed.
+    async fn gather(&self) -> Option<Vec<Job>> {
+        let mut jobs = self.jobs.lock().await;
+        let mut batch = vec![jobs.recv().await?];
+        while batch.len() < MAX_BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            batch.push(job);
+        }
+        Some(batch)
+    }
+
+    async fn write(&self, connection: &mut Option<Connection>, batch: Vec<Job>) {
+        if connection.as_ref().is_none_or(Connection::is_closed) {
+            *connection = match self.connect().await {
+                Ok(connection) => Some(connection),
+                Err(error) => {
+                    tracing::error!(%error, "the database can't be reached");
+                    let error = StoreError::Unavailable(error.to_string());
+                    return batch.into_iter().for_each(|job| job.fail(&error));
+                }
+            };
+        }
+        let Some(open) = connection else { return };
+        if let Err(error) = self.write_on(open, batch).await {
+            tracing::error!(%error, "a batch failed; the connection is opened again");
+            *connection = None;
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Failed> {
+        let connection = Connection::open(&self.options, &self.runtime).await?;
+        writer::prepare(&connection).await?;
+        Ok(connection)
+    }
+
+    /// Commits first, claims behind them: they find what the commits made ready.
+    async fn write_on(&self, connection: &Connection, batch: Vec<Job>) -> Result<(), Failed> {
+        let (mut commits, mut claims) = (Vec::new(), Vec::new());
+        for job in batch {
+            match job {
+                Job::Commit(bundles, sender) => commits.push((bundles, sender)),
+                Job::Claim(claim, sender) => claims.push((claim, sender)),
+            }
+        }
+        let outcome = self.write_commits(connection, commits).await;
+        for (claim, sender) in claims {
+            if outcome.is_err() {
+                drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
+                continue;
+            }
+            let mut turns = self.turns.lock().await;
+            let written = writer::write_claim(connection, &claim, &mut turns).await;
+            drop(turns);
+            match written {
+                Ok((claimed, hint)) => {
+                    self.notices.committed(hint);
+                    drop(sender.send(Ok(claimed)));
+                }
+                Err(failed) => drop(sender.send(Err(failed.for_caller()))),
+            }
+        }
+        outcome
+    }
+
+    /// All in one transaction if that can be. Where one of them can't be written, or has to wait for long, each is
+    /// written by itself.
+    async fn write_commits(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
+        let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
+        match writer::write_together(connection, &bundles).await {
+            Ok(Written { results, hint }) => {
+                self.notices.committed(hint);
+                let mut results = results.into_iter();
+                for (bundles, sender) in commits {
+                    drop(sender.send(Ok(results.by_ref().take(bundles.len()).collect())));
+                }
+                Ok(())
+            }
+            Err(Failed::KeptOut(_) | Failed::Constraint(_) | Failed::Held) => {
+                self.write_apart(connection, commits).await
+            }
+            Err(failed) => {
+                let error = failed.for_caller();
+                commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
+                Err(failed)
+            }
+        }
+    }
+
+    async fn write_apart(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
+        let mut outcome = Ok(());
+        for (bundles, sender) in commits {
+            if outcome.is_err() {
+                drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
+                continue;
+            }
+            match self.write_each(connection, &bundles).await {
+                Ok(results) => drop(sender.send(Ok(results))),
+                Err(failed) => {
+                    // Of several bundles some may count already.
+                    drop(sender.send(Err(StoreError::Unknown(failed.to_string()))));
+                    if !matches!(failed, Failed::Held) {
+                        outcome = Err(failed);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn write_each(&self, connection: &Connection, bundles: &[Prepared]) -> Result<Results, Failed> {
+        let mut all = Vec::with_capacity(bundles.len());
+        for bundle in bundles {
+            let Written { results, hint } = writer::write_alone(connection, bundle).await?;
+            self.notices.committed(hint);
+            all.extend(results);
+        }
+        Ok(all)
+    }
+}
+
+type Commit = (Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>);
+
+impl Job {
+    fn fail(self, error: &StoreError) {
+        match self {
+            Job::Commit(_, sender) => drop(sender.send(Err(error.clone()))),
+            Job::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
+        }
+    }
+}
