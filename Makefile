@@ -46,4 +46,4 @@ store-histories: ## Compare the stores with the reference on HISTORIES=10000 ran
 	@HISTORIES=$(HISTORIES) $(if $(SEED),SEED=$(SEED)) scripts/histories.sh
 
 setup: ## Install what the other targets need
-	@scripts/setup.sh
+	@scripts/setup.sh databases

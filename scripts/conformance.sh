@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What every store promises, tried on each of them; ends with one line of figures.
 set -euo pipefail
+needs=databases
 . "$(dirname "$0")/env.sh"
 
 started=$SECONDS

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the testing ground and plays one of its programs: ground.sh sim --seeds 100
 set -euo pipefail
+[[ $* != *--postgres* ]] || needs=databases
 . "$(dirname "$0")/env.sh"
 
 program=$1

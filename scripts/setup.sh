@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs and this machine lacks, and says what it does.
-# Says and does nothing when all is there.
+# Says and does nothing when all is there. `setup.sh databases` is for those who test: they start databases of
+# their own.
 set -euo pipefail
+
+wanted=${1:-}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# Tests start databases of their own. Debian would make one and start it when its package is installed.
+# Debian would make a database and start it when its package is installed.
 keep_postgres_quiet() {
   [[ $(id -u) == 0 && ! -e /etc/postgresql-common/createcluster.conf ]] || return 0
   mkdir -p /etc/postgresql-common
@@ -13,7 +16,7 @@ keep_postgres_quiet() {
 }
 
 lacking_packages() {
-  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  [[ $wanted != databases ]] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
   command -v cc >/dev/null || echo gcc libc6-dev
   command -v make >/dev/null || echo make
   command -v pkg-config >/dev/null || echo pkg-config
@@ -36,12 +39,12 @@ install_packages() {
 }
 
 need_rust() {
-  local wanted have
-  wanted=$(sed -nE 's/^rust-version = "(.*)"/\1/p' "$(dirname "$0")/../Cargo.toml")
-  command -v cargo >/dev/null || { say "please install Rust $wanted or newer, for example with rustup"; return 1; }
+  local least have
+  least=$(sed -nE 's/^rust-version = "(.*)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+  command -v cargo >/dev/null || { say "please install Rust $least or newer, for example with rustup"; return 1; }
   have=$(rustc --version | cut -d' ' -f2)
-  if [[ $(printf '%s\n' "$wanted" "$have" | sort -V | head -n1) != "$wanted" ]]; then
-    say "Rust $have is too old, $wanted or newer is needed: rustup update stable"
+  if [[ $(printf '%s\n' "$least" "$have" | sort -V | head -n1) != "$least" ]]; then
+    say "Rust $have is too old, $least or newer is needed: rustup update stable"
     return 1
   fi
 }

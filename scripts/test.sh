@@ -2,6 +2,7 @@
 # Every test, then the testing ground in a size that suits CI. `make sim`, `make crash` and `make power-loss`
 # run the same programs for longer.
 set -uo pipefail
+needs=databases
 . "$(dirname "$0")/env.sh"
 . scripts/parts.sh
 

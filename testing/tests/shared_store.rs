@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use ostler_store::{Store, StoreExt, conformance::world::World};
+use ostler_store::{Store, StoreExt, TaskRef, conformance::world::World};
 use ostler_testing::postgres::Postgres;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
@@ -142,4 +142,25 @@ async fn one_of_two_servers_gives_the_name() {
     }
     let all = servers[0].log(0, usize::MAX).await.expect("the store answers");
     assert_eq!(all.iter().map(|event| event.task).collect::<BTreeSet<_>>().len(), 30);
+}
+
+/// The database refuses a text with a NUL. Whoever comes along in the same batch has nothing to do with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_database_can_not_hold_harms_nobody_else() {
+    let servers = servers(1).await;
+    let world = &worlds(&servers)[0];
+    let mut committing = JoinSet::new();
+    for number in 0..40 {
+        let key = if number % 10 == 5 { format!("key\u{0}{number}") } else { format!("key {number}") };
+        let bundle = world.ask().under_key(&key).bundle().1;
+        let store = Arc::clone(&servers[0]);
+        committing.spawn(async move { (number, store.commit(vec![bundle]).await) });
+    }
+    for (number, result) in committing.join_all().await {
+        let counts = matches!(result.as_deref(), Ok([Ok(_)]));
+        assert_eq!(counts, number % 10 != 5, "{number}: {result:?}");
+    }
+    let key = |key: &str| TaskRef::Key { namespace: "default".into(), key: key.into() };
+    assert_eq!(servers[0].task(key("key\u{0}5")).await, Ok(None), "it is not there, and one may ask");
+    assert!(servers[0].task(key("key 4")).await.expect("the store answers").is_some());
 }

@@ -182,9 +182,12 @@ fn check_subject(fields: &mut Fields<'_, '_>, mode: TaskMode, agent: bool, syste
     }
 }
 
+/// Keys are searched for by every store, and not every database holds every character.
 fn check_key(key: &str) -> Result<(), String> {
     if key.len() > MAX_KEY {
         Err(format!("expected at most {MAX_KEY} bytes, found {}", key.len()))
+    } else if key.chars().any(char::is_control) {
+        Err("expected no control characters".to_owned())
     } else {
         Ok(())
     }

@@ -68,6 +68,12 @@ enum Failed {
     /// Someone held a row for long: nothing was written.
     #[error("a row is held by another transaction")]
     Held,
+    /// The database can't hold a value, such as a text with a NUL in it.
+    #[error("the database can't hold it: {0}")]
+    Unfit(tokio_postgres::Error),
+    /// More events than a transaction has positions for.
+    #[error("too many events at once")]
+    TooMany,
     #[error("the database refused or went away: {0}")]
     Database(tokio_postgres::Error),
     /// Whether it counts, nobody knows.
@@ -82,6 +88,7 @@ impl From<tokio_postgres::Error> for Failed {
         match error.code() {
             Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => Failed::InTheWay,
             Some(&SqlState::LOCK_NOT_AVAILABLE) => Failed::Held,
+            Some(code) if code.code().starts_with("22") => Failed::Unfit(error),
             _ => Failed::Database(error),
         }
     }
@@ -212,6 +219,18 @@ impl Store for PostgresStore {
 }
 
 impl Failed {
+    /// Whether it may concern one bundle alone, so that its neighbours can be written without it.
+    fn is_of_one(&self) -> bool {
+        match self {
+            Failed::KeptOut(_)
+            | Failed::Constraint(_)
+            | Failed::Held
+            | Failed::Unfit(_)
+            | Failed::TooMany => true,
+            Failed::InTheWay | Failed::Database(_) | Failed::Commit(_) | Failed::Body(_) => false,
+        }
+    }
+
     fn for_caller(&self) -> StoreError {
         match self {
             Failed::Commit(_) => StoreError::Unknown(self.to_string()),

@@ -85,7 +85,7 @@ async fn one<T>(
     params: Params<'_>,
     map: Map<T>,
 ) -> Result<Option<T>, Failed> {
-    connection.one(sql, params).await?.as_ref().map(map).transpose()
+    Ok(all(connection, sql, params, map).await?.pop())
 }
 
 async fn all<T>(
@@ -94,7 +94,11 @@ async fn all<T>(
     params: Params<'_>,
     map: Map<T>,
 ) -> Result<Vec<T>, Failed> {
-    connection.all(sql, params).await?.iter().map(map).collect()
+    match connection.all(sql, params).await {
+        // What the database can't hold is in no row of it.
+        Err(Failed::Unfit(_)) => Ok(Vec::new()),
+        rows => rows?.iter().map(map).collect(),
+    }
 }
 
 /// The body of the row with this id.

@@ -57,7 +57,8 @@ INSERT INTO origin VALUES (0);
 /// Brings the schema to the version this binary knows. The connection's search path leads there.
 pub async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
-    // Whoever comes second waits here, and then finds nothing left to do.
+    // Whoever comes second waits here as long as it takes, and then finds nothing left to do.
+    transaction.batch_execute("SET LOCAL lock_timeout = 0").await?;
     transaction.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 7))", &[&schema]).await?;
     let quoted = quote(schema);
     transaction

@@ -29,6 +29,8 @@ pub type Results = Vec<Result<Committed, Refusal>>;
 pub struct Counted {
     /// The last position that was given, or the one before the first.
     position: u64,
+    /// The first of the next transaction.
+    end: u64,
     pub hint: Hint,
 }
 
@@ -46,7 +48,12 @@ impl Counted {
     async fn begin(connection: &Connection) -> Result<Self, Failed> {
         let row = connection.one(POSITION, &[]).await?;
         let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
-        Ok(Self { position, hint: Hint::default() })
+        Ok(Self { position, end: position + (1 << 16), hint: Hint::default() })
+    }
+
+    /// Whether positions were given that are another transaction's.
+    fn is_used_up(&self) -> bool {
+        self.position >= self.end
     }
 
     fn next(&mut self) -> u64 {
@@ -147,6 +154,9 @@ async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Resu
         };
         results.push(result);
     }
+    if counted.is_used_up() {
+        return Err(Failed::TooMany);
+    }
     apply(connection, &rows).await?;
     Ok(Written { results, hint: counted.hint })
 }
@@ -159,7 +169,7 @@ pub async fn write_claim(
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
     loop {
         connection.client.batch_execute("BEGIN").await?;
-        let mut counted = Counted { position: 0, hint: Hint::default() };
+        let mut counted = Counted { position: 0, end: 0, hint: Hint::default() };
         let claimed = async {
             counted = Counted::begin(connection).await?;
             claim_runs(connection, request, turns, &mut counted).await

@@ -122,9 +122,7 @@ impl Writers {
                 }
                 Ok(())
             }
-            Err(Failed::KeptOut(_) | Failed::Constraint(_) | Failed::Held) => {
-                self.write_apart(connection, commits).await
-            }
+            Err(failed) if failed.is_of_one() => self.write_apart(connection, commits).await,
             Err(failed) => {
                 let error = failed.for_caller();
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
@@ -145,7 +143,7 @@ impl Writers {
                 Err(failed) => {
                     // Of several bundles some may count already.
                     drop(sender.send(Err(StoreError::Unknown(failed.to_string()))));
-                    if !matches!(failed, Failed::Held) {
+                    if !failed.is_of_one() {
                         outcome = Err(failed);
                     }
                 }
