@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use ostler_control::{Background, Control, ControlConfig, NewTask};
-use ostler_kernel::Runtime;
+use ostler_kernel::{Runtime, worker::Offer};
 use ostler_link::{
     Assignment, Caller, ClaimRequest, RegisterRequest, Registered, TokioRuntime, WorkerPort, WorkerPortExt,
 };
@@ -46,7 +46,8 @@ impl Office {
             control.create_task(task(number)?).await?;
         }
         let port: Arc<dyn WorkerPort> = control;
-        let request = RegisterRequest { name: WORKER.to_owned(), instance: 1, former: 0 };
+        let request =
+            RegisterRequest { name: WORKER.to_owned(), instance: 1, former: 0, offer: Offer::default() };
         let Registered::As { incarnation, .. } = port.register(request).await? else {
             bail!("the store is not new");
         };

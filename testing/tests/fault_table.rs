@@ -27,7 +27,7 @@ async fn every_fault_ends_as_its_rule_says() {
     let tools = ToolServer::start().await.expect("tools");
     let stack = Stack::start(Duration::from_secs(30));
     declare(&stack, &model, &tools).await;
-    let worker = stack.worker("all", 2 * ROWS.len(), Arc::clone(&stack.control) as _);
+    let worker = stack.worker("all", 2 * ROWS.len() as u32, Arc::clone(&stack.control) as _);
 
     let checks = ROWS.iter().enumerate().map(|(number, row)| check(&stack, &model, number, row));
     let wrong: Vec<String> = join_all(checks).await.into_iter().flatten().collect();

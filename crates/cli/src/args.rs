@@ -40,12 +40,16 @@ Variables:
   OSTLER_DATA       as --data
   OSTLER_NAMESPACE  as --namespace
   OSTLER_TOKEN      the token, instead of the one in the data folder
-  OSTLER_LOG        what `ostler up` logs, such as `debug` or `warn,ostler_worker=trace`
-  NO_COLOR          no colours";
+  NO_COLOR          no colours
+
+`up`, `server` and `worker` have more of them: `ostler config show` lists every setting, and their --help says which
+variable stands for which flag.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(commands::up::Arguments),
+    Server(commands::server::Arguments),
+    Worker(commands::worker::Arguments),
     Apply(commands::apply::Arguments),
     Get(commands::get::Arguments),
     Delete(commands::delete::Arguments),
@@ -58,5 +62,6 @@ pub enum Command {
     Retry(commands::retry::Arguments),
     Archive(commands::archive::Arguments),
     Backup(commands::backup::Arguments),
+    Config(commands::config::Arguments),
     Version(commands::version::Arguments),
 }

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod archive;
 pub mod backup;
 pub mod cancel;
+pub mod config;
 pub mod delete;
 pub mod events;
 pub mod get;
@@ -11,10 +12,13 @@ pub mod logs;
 pub mod ps;
 pub mod retry;
 pub mod run;
+pub mod server;
 pub mod trace;
 pub mod up;
 pub mod version;
+pub mod worker;
 
+mod serving;
 mod target;
 
 use crate::{app::App, args::Command, error::CommandError, exit::Exit};
@@ -23,6 +27,8 @@ use crate::{app::App, args::Command, error::CommandError, exit::Exit};
 pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> {
     match command {
         Command::Up(arguments) => up::run(arguments, app).await,
+        Command::Server(arguments) => server::run(arguments, app).await,
+        Command::Worker(arguments) => worker::run(arguments, app).await,
         Command::Apply(arguments) => apply::run(arguments, app).await,
         Command::Get(arguments) => get::run(arguments, app).await,
         Command::Delete(arguments) => delete::run(arguments, app).await,
@@ -35,6 +41,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Retry(arguments) => retry::run(arguments, app).await,
         Command::Archive(arguments) => archive::run(arguments, app).await,
         Command::Backup(arguments) => backup::run(arguments, app).await,
+        Command::Config(arguments) => config::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,
     }
 }

@@ -72,6 +72,14 @@ impl Written {
         self.connection_from(&folder, token)
     }
 
+    /// The address of the server that runs in the nearest data folder, or in the one that was named.
+    pub fn server_here(&self) -> Result<String, CommandError> {
+        let folder = env::current_dir().map_err(|error| {
+            CommandError::error(format!("the current folder can't be determined: {error}"))
+        })?;
+        self.server_from(&folder).map(|(url, _)| url)
+    }
+
     fn connection_from(&self, folder: &Path, token: Option<String>) -> Result<Connection, CommandError> {
         let (url, data) = self.server_from(folder)?;
         let token = match token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()) {

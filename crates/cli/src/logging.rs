@@ -1,32 +1,20 @@
-//! What `ostler up` logs, and how: to stderr, as text for people or JSON for machines.
+//! What servers and workers log, and how: to stderr, as text for people or JSON for machines.
 
-use std::{env, io};
+use std::io;
 
-use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::{error::CommandError, exit::Exit, terminal::Terminal};
+use crate::{error::CommandError, terminal::Terminal};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-const VARIABLE: &str = "OSTLER_LOG";
-
-/// Logs from here on. What is logged is said by `OSTLER_LOG`, or else by `default`.
-pub fn start(format: LogFormat, default: &str, terminal: Terminal) -> Result<(), CommandError> {
-    let written = env::var(VARIABLE).ok().filter(|written| !written.trim().is_empty());
-    let directives = written.as_deref().unwrap_or(default);
-    let filter = EnvFilter::try_new(directives).map_err(|error| {
-        CommandError::new(Exit::Usage, format!("{VARIABLE}={directives:?} is no filter: {error}"))
-            .with_remedy("such as `info`, or `warn,ostler_worker=debug`")
-    })?;
+/// Logs from here on, what the filter lets through.
+pub fn start(is_json: bool, filter: &str, terminal: Terminal) -> Result<(), CommandError> {
+    let failed = |error: &dyn std::fmt::Display| CommandError::error(format!("can't log: {error}"));
+    let filter = EnvFilter::try_new(filter).map_err(|error| failed(&error))?;
     let logger = fmt().with_env_filter(filter).with_writer(io::stderr);
-    let started = match format {
-        LogFormat::Text => logger.with_ansi(terminal.stderr.has_colour).try_init(),
-        LogFormat::Json => logger.json().flatten_event(true).try_init(),
+    let started = if is_json {
+        logger.json().flatten_event(true).try_init()
+    } else {
+        logger.with_ansi(terminal.stderr.has_colour).try_init()
     };
-    started.map_err(|error| CommandError::error(format!("can't log: {error}")))
+    started.map_err(|error| failed(&error))
 }

@@ -9,6 +9,7 @@ mod config;
 mod error;
 mod exit;
 mod logging;
+mod settings;
 
 mod follow;
 mod trace;
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
 fn start(arguments: Arguments, output: Output) -> Result<Exit, CommandError> {
     // Two threads carry a server; a client needs none but this one.
     let mut builder = match arguments.command {
-        Command::Up(_) => Builder::new_multi_thread(),
+        Command::Up(_) | Command::Server(_) | Command::Worker(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     };
     let tokio = builder

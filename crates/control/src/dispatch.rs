@@ -8,11 +8,13 @@ mod write;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ostler_kernel::Lease;
-use ostler_link::{Assignment, ClaimRequest, Delta, InputsRequest, LinkError, Request, Response, WorkerPort};
+use ostler_kernel::{Lease, task::input::Input};
+use ostler_link::{
+    Assignment, ClaimRequest, DeltasRequest, InputsRequest, LinkError, Request, Response, WorkerPort,
+};
 use ostler_store::{Claim, StoreError, StoreExt};
 
-use crate::{Control, feed::Feed, waiting::Waited};
+use crate::{Control, feed::Feed, leases::is_held_by, waiting::Waited};
 
 #[async_trait]
 impl WorkerPort for Control {
@@ -28,8 +30,8 @@ impl WorkerPort for Control {
                 Ok(Response::Signals(self.signals.fetch(&*self.runtime, &request.caller, wait).await))
             }
             Request::Inputs(request) => self.inputs(request).await.map(Response::Inputs),
-            Request::Deltas(deltas) => {
-                self.show(deltas);
+            Request::Deltas(request) => {
+                self.show(request);
                 Ok(Response::Shown(()))
             }
         }
@@ -67,16 +69,24 @@ impl Control {
         }
     }
 
-    async fn inputs(
-        &self,
-        request: InputsRequest,
-    ) -> Result<Vec<ostler_kernel::task::input::Input>, LinkError> {
-        self.store.inputs(request.task, request.after).await.map_err(unavailable)
+    async fn inputs(&self, request: InputsRequest) -> Result<Vec<Input>, LinkError> {
+        let InputsRequest { caller, run, task, after } = request;
+        if !self.leases.is_held(run, task, &caller) {
+            let view = self.read_held(run).await?;
+            if view.run.task != task || !is_held_by(&view.run, &caller) {
+                return Err(LinkError::Fenced { found: "another worker".into() });
+            }
+        }
+        self.store.inputs(task, after).await.map_err(unavailable)
     }
 
-    fn show(&self, deltas: Vec<Delta>) {
+    /// Shows what comes of runs that the caller holds, as far as this server knows of them: the rest is only missed.
+    fn show(&self, request: DeltasRequest) {
+        let DeltasRequest { caller, deltas } = request;
         for delta in deltas {
-            self.feed.show(delta.task, Feed::Delta(delta));
+            if self.leases.is_held(delta.run, delta.task, &caller) {
+                self.feed.show(delta.task, Feed::Delta(delta));
+            }
         }
     }
 }

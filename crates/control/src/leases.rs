@@ -6,7 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use ostler_kernel::{Bundle, RunId, TaskId, Write, bundle::WriteKey, run::RunView};
+use ostler_kernel::{Bundle, Run, RunId, TaskId, Write, bundle::WriteKey, run::RunView};
+use ostler_link::Caller;
 
 #[derive(Default)]
 pub struct Leases(Mutex<BTreeMap<RunId, RunView>>);
@@ -14,6 +15,24 @@ pub struct Leases(Mutex<BTreeMap<RunId, RunView>>);
 impl Leases {
     pub fn get(&self, run: RunId) -> Option<RunView> {
         self.lock().get(&run).cloned()
+    }
+
+    /// Whether this server knows that the run is in these hands.
+    pub fn is_held(&self, run: RunId, task: TaskId, caller: &Caller) -> bool {
+        self.lock().get(&run).is_some_and(|view| view.run.task == task && is_held_by(&view.run, caller))
+    }
+
+    pub fn knows(&self, run: RunId) -> bool {
+        self.lock().contains_key(&run)
+    }
+
+    /// Forgets what a worker does not hold any more, of all it was given up to its claim `claimed`.
+    pub fn keep_held(&self, caller: &Caller, claimed: u64, held: &[(RunId, u64)]) {
+        self.lock().retain(|id, view| {
+            let run = &view.run;
+            let is_older = run.lease().is_some_and(|lease| lease.claim <= claimed);
+            !(is_older && is_held_by(run, caller)) || held.contains(&(*id, run.epoch))
+        });
     }
 
     pub fn of_task(&self, task: TaskId) -> Option<RunView> {
@@ -59,4 +78,8 @@ impl Leases {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, RunView>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+pub fn is_held_by(run: &Run, caller: &Caller) -> bool {
+    run.lease().is_some_and(|lease| lease.worker == caller.worker && lease.incarnation == caller.incarnation)
 }

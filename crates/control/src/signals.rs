@@ -20,6 +20,8 @@ pub struct Signals(Mutex<BTreeMap<Caller, Mailbox>>);
 struct Mailbox {
     signals: Vec<Signal>,
     arrived: Arc<Notify>,
+    /// Whether someone fetched since it was last looked at.
+    is_used: bool,
 }
 
 impl Signals {
@@ -40,7 +42,10 @@ impl Signals {
     pub async fn fetch(&self, runtime: &dyn Runtime, caller: &Caller, wait: Duration) -> Vec<Signal> {
         let arrived = self.with(caller, |mailbox| Arc::clone(&mailbox.arrived));
         loop {
-            let signals = self.with(caller, |mailbox| std::mem::take(&mut mailbox.signals));
+            let signals = self.with(caller, |mailbox| {
+                mailbox.is_used = true;
+                std::mem::take(&mut mailbox.signals)
+            });
             if !signals.is_empty() || timeout(runtime, wait, arrived.notified()).await.is_err() {
                 return signals;
             }
@@ -51,6 +56,15 @@ impl Signals {
     pub fn forget_former(&self, caller: &Caller) {
         let mut mailboxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         mailboxes.retain(|other, _| other.worker != caller.worker || other.incarnation >= caller.incarnation);
+    }
+
+    /// Who has not fetched since the last time fetches from another server, or is gone.
+    pub fn forget_unused(&self) {
+        let mut mailboxes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.retain(|_, mailbox| {
+            let is_awaited = Arc::strong_count(&mailbox.arrived) > 1;
+            std::mem::take(&mut mailbox.is_used) || is_awaited
+        });
     }
 
     fn with<T>(&self, caller: &Caller, work: impl FnOnce(&mut Mailbox) -> T) -> T {

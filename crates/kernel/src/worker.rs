@@ -1,8 +1,33 @@
 //! Workers and their leases. A lease belongs to a worker's incarnation: a restarted worker has a higher one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Bundle, Command, Expect, Timestamp, Write};
+
+/// What a worker says of itself when it registers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Runs at once.
+    #[serde(default)]
+    pub slots: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub region: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub capabilities: BTreeSet<String>,
+}
+
+impl Offer {
+    /// Nothing but room.
+    pub fn of_slots(slots: u32) -> Self {
+        Self { slots, ..Self::default() }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worker {

@@ -1,8 +1,9 @@
-//! What a worker and a server say to each other: the worker port and its messages.
+//! What a worker and a server say to each other: the worker port, its messages, and gRPC at both ends.
 //!
-//! Every message is plain data that can be sent: `ostler up` passes it in process, the simulation delays,
-//! drops and repeats it. A worker never opens the store; this is all it can ask for.
+//! Every message is plain data that can be sent: `ostler up` passes it in process, a worker elsewhere sends it over
+//! gRPC, the simulation delays, drops and repeats it. A worker never opens the store; this is all it can ask for.
 
+pub mod grpc;
 pub mod message;
 pub mod tokio_runtime;
 
@@ -10,8 +11,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 pub use message::{
-    Assignment, Caller, ClaimRequest, Delta, InputsRequest, JournalRequest, LeaveRequest, RegisterRequest,
-    Registered, RenewRequest, Request, Response, Signal, SignalKind, SignalsRequest,
+    Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
+    RegisterRequest, Registered, RenewRequest, Request, Response, Signal, SignalKind, SignalsRequest,
 };
 pub use tokio_runtime::TokioRuntime;
 
@@ -71,7 +72,7 @@ calls! {
     /// Waits for something that concerns the caller's runs.
     signals(Signals(SignalsRequest)) -> Signals(Vec<Signal>);
     inputs(Inputs(InputsRequest)) -> Inputs(Vec<ostler_kernel::task::input::Input>);
-    deltas(Deltas(Vec<Delta>)) -> Shown(());
+    deltas(Deltas(DeltasRequest)) -> Shown(());
 }
 
 impl<P: WorkerPort + ?Sized> WorkerPortExt for P {}

@@ -6,6 +6,7 @@ use ostler_kernel::{
     plan::AgentPlan,
     run::{end::Leave, journal::Progress},
     task::input::Input,
+    worker::Offer,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,23 @@ pub enum Request {
     Renew(RenewRequest),
     Signals(SignalsRequest),
     Inputs(InputsRequest),
-    Deltas(Vec<Delta>),
+    Deltas(DeltasRequest),
+}
+
+impl Request {
+    /// Who asks.
+    pub fn worker(&self) -> &str {
+        match self {
+            Request::Register(request) => &request.name,
+            Request::Claim(ClaimRequest { caller, .. })
+            | Request::Journal(JournalRequest { caller, .. })
+            | Request::Leave(LeaveRequest { caller, .. })
+            | Request::Renew(RenewRequest { caller, .. })
+            | Request::Signals(SignalsRequest { caller, .. })
+            | Request::Inputs(InputsRequest { caller, .. })
+            | Request::Deltas(DeltasRequest { caller, .. }) => &caller.worker,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +67,8 @@ pub struct RegisterRequest {
     /// The incarnation it takes over from; 0 if it knows of none. A registration that is delivered late, when
     /// another has taken over since, changes nothing.
     pub former: u64,
+    #[serde(default)]
+    pub offer: Offer,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,6 +161,12 @@ pub struct InputsRequest {
     pub run: RunId,
     pub task: TaskId,
     pub after: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeltasRequest {
+    pub caller: Caller,
+    pub deltas: Vec<Delta>,
 }
 
 /// A piece of text as it comes from the model: shown beside the log, never kept.

@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode, header};
 
 use crate::problem::Problem;
 
-/// What every request but the health check has to show.
+/// What every request but the health check has to show; the link has one of its own.
 pub struct Token(String);
 
 impl Token {

@@ -10,8 +10,15 @@ use crate::StoreAddress;
 
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Where to listen: an address of this machine's loopback. Port 0 takes any that is free.
+    /// Where to listen. Beyond this machine's loopback it takes TLS, or `insecure`. Port 0 takes any that is free.
     pub listen: SocketAddr,
+    pub tls: Option<TlsFiles>,
+    /// Serve others without TLS: something in front of the server has to see to that.
+    pub insecure: bool,
+    /// Files that hold the tokens, shared by servers that stand for one another; without them, those of the data
+    /// folder.
+    pub token_file: Option<PathBuf>,
+    pub worker_token_file: Option<PathBuf>,
     /// The folder of the token and `server.json`, and of the store unless that is elsewhere. Made if it isn't there.
     pub data: PathBuf,
     pub store: StoreAddress,
@@ -23,10 +30,21 @@ pub struct ServerConfig {
     pub force_restore: bool,
 }
 
+/// A certificate, with those that vouch for it behind it, and its key: both in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
+            tls: None,
+            insecure: false,
+            token_file: None,
+            worker_token_file: None,
             data: PathBuf::from(".ostler"),
             store: StoreAddress::default(),
             lease: Duration::from_secs(30),

@@ -3,7 +3,6 @@
 use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Write},
-    net::SocketAddr,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -16,6 +15,7 @@ use crate::telemetry;
 const SERVER: &str = "server.json";
 const TOKEN: &str = "token";
 const WORKER: &str = "worker";
+const WORKER_TOKEN: &str = "worker-token";
 
 /// Copies on their way out; what is left of them after a crash is removed at the next start.
 const BACKUP: &str = "backup-";
@@ -46,7 +46,24 @@ pub fn sweep(data: &Path) {
 
 /// The token of this folder.
 pub fn token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
-    made_once(&data.join(TOKEN), || make_token(runtime))
+    made_once(&data.join(TOKEN), || make_token("ostler_", runtime))
+}
+
+/// The token of workers that dial this folder's server.
+pub fn worker_token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
+    made_once(&data.join(WORKER_TOKEN), || make_token("ostlerw_", runtime))
+}
+
+/// A token that someone else has made.
+pub fn given_token(path: &Path) -> io::Result<String> {
+    let text = fs::read_to_string(path)?;
+    let token = text.trim();
+    // Shorter ones can be guessed, and others can't be sent.
+    if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = "expected one token of at least 16 letters, digits and signs";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(token.to_owned())
 }
 
 /// The name of this folder's worker among those on a shared store.
@@ -69,8 +86,8 @@ fn made_once(path: &Path, make: impl FnOnce() -> String) -> io::Result<String> {
 }
 
 /// Says where the server is, for the command line. To be called when it can be reached.
-pub fn announce(data: &Path, address: SocketAddr) -> io::Result<()> {
-    let document = json!({ "url": format!("http://{address}"), "pid": std::process::id() });
+pub fn announce(data: &Path, url: &str) -> io::Result<()> {
+    let document = json!({ "url": url, "pid": std::process::id() });
     replace(&data.join(SERVER), format!("{document}\n").as_bytes())
 }
 
@@ -90,9 +107,9 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// 32 random bytes as 52 letters and digits, those that can't be mistaken for one another.
-fn make_token(runtime: &dyn Runtime) -> String {
+fn make_token(prefix: &str, runtime: &dyn Runtime) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let mut token = String::from("ostler_");
+    let mut token = String::from(prefix);
     let (mut bits, mut count) = (0_u128, 0_u32);
     for word in [runtime.random(), runtime.random(), runtime.random(), runtime.random()] {
         bits = bits << 64 | u128::from(word);

@@ -12,13 +12,15 @@ use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
 use ostler_control::Control;
 use ostler_kernel::Runtime;
+use ostler_link::grpc::server::LinkServer;
 use tokio::sync::{Semaphore, watch};
+use tonic::Status;
 
 use crate::{
     auth::Token,
     body,
     hosts::Hosts,
-    listen::Phase,
+    listen::{Phase, reached},
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
     routes,
@@ -33,6 +35,7 @@ pub struct App {
     pub runtime: Arc<dyn Runtime>,
     pub data: PathBuf,
     pub token: Token,
+    pub worker_token: Token,
     pub hosts: Hosts,
     pub request_ids: RequestIds,
     pub phase: watch::Receiver<Phase>,
@@ -43,15 +46,20 @@ pub struct App {
 pub struct Gate {
     app: Arc<App>,
     routes: TowerToHyperService<axum::Router>,
+    link: LinkServer,
 }
 
 impl Gate {
     pub fn new(app: Arc<App>) -> Self {
         let routes = TowerToHyperService::new(routes::all(Arc::clone(&app)));
-        Self { app, routes }
+        let link = LinkServer::new(Arc::clone(&app.control) as _, Arc::clone(&app.runtime));
+        Self { app, routes, link }
     }
 
     pub async fn answer(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        if LinkServer::is_meant(request.uri().path()) {
+            return Ok(self.answer_worker(request).await.map(Body::new));
+        }
         let (parts, body) = request.into_parts();
         let request_id = self.app.request_ids.of(&parts.headers);
         let mut response = match self.admit(&parts, body).await {
@@ -63,6 +71,21 @@ impl Gate {
         }
         response.headers_mut().insert(REQUEST_ID, request_id);
         Ok(response)
+    }
+
+    /// A worker that dials has a token of its own, which opens nothing else.
+    async fn answer_worker(&self, request: Request<Incoming>) -> http::Response<tonic::body::Body> {
+        let app = &*self.app;
+        let admitted = app
+            .hosts
+            .check(request.uri(), request.headers())
+            .and_then(|()| app.worker_token.check(request.headers()));
+        if let Err(problem) = admitted {
+            return Status::unauthenticated(problem.detail()).into_http();
+        }
+        let mut phase = app.phase.clone();
+        let closing = async move { reached(&mut phase, Phase::Draining).await };
+        self.link.answer(request, Box::pin(closing)).await
     }
 
     async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Body, Problem> {

@@ -1,5 +1,6 @@
 //! From where a request may come. A page of some other site, open in a browser on this machine, can reach
-//! loopback: by the names it uses for us (Host) and for itself (Origin) it is told from our own callers.
+//! loopback: by the names it uses for us (Host) and for itself (Origin) it is told from our own callers. A server
+//! that others reach too is called by whatever name they have for it; there, only the page's own name tells.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,11 +12,12 @@ pub struct Hosts {
     listen: SocketAddr,
     /// As nearly every request names us, so that it need not be taken apart.
     usual: String,
+    scheme: &'static str,
 }
 
 impl Hosts {
-    pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, usual: listen.to_string() }
+    pub fn new(listen: SocketAddr, is_tls: bool) -> Self {
+        Self { listen, usual: listen.to_string(), scheme: if is_tls { "https://" } else { "http://" } }
     }
 
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
@@ -25,7 +27,7 @@ impl Hosts {
         }
         match headers.get(header::ORIGIN) {
             None => Ok(()),
-            Some(origin) if is_same_origin(origin.as_bytes(), host) => Ok(()),
+            Some(origin) if self.is_same_origin(origin.as_bytes(), host) => Ok(()),
             Some(_) => {
                 let detail = "the request comes from a page of another site";
                 Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
@@ -39,12 +41,20 @@ impl Hosts {
         if host.contains('@') {
             return false;
         }
+        if !self.listen.ip().is_loopback() {
+            return true;
+        }
         let name = authority.host();
         if name.eq_ignore_ascii_case("localhost") {
             return true;
         }
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         address.is_ok_and(|address| address.is_loopback() || address == self.listen.ip())
+    }
+
+    fn is_same_origin(&self, origin: &[u8], host: &str) -> bool {
+        let scheme = self.scheme.as_bytes();
+        origin.strip_prefix(scheme).is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
     }
 }
 
@@ -62,10 +72,6 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
     named.ok_or_else(|| bad_host("the request names no host"))
 }
 
-fn is_same_origin(origin: &[u8], host: &str) -> bool {
-    origin.strip_prefix(b"http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
-}
-
 fn bad_host(detail: &str) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "bad_host", detail)
         .remedy("use the address that the server printed, or localhost")
@@ -75,14 +81,18 @@ fn bad_host(detail: &str) -> Problem {
 mod tests {
     use super::*;
 
-    fn check(host: &str, origin: Option<&str>) -> bool {
+    fn check_at(listen: [u8; 4], is_tls: bool, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let hosts = Hosts::new(SocketAddr::from(([127, 0, 0, 1], 7070)));
+        let hosts = Hosts::new(SocketAddr::from((listen, 7070)), is_tls);
         hosts.check(&Uri::from_static("/v1/tasks"), &headers).is_ok()
+    }
+
+    fn check(host: &str, origin: Option<&str>) -> bool {
+        check_at([127, 0, 0, 1], false, host, origin)
     }
 
     #[test]
@@ -101,5 +111,15 @@ mod tests {
         for origin in ["http://evil.example", "http://localhost:7071", "https://localhost:7070", "null"] {
             assert!(!check("localhost:7070", Some(origin)), "{origin} was let in");
         }
+    }
+
+    #[test]
+    fn a_server_for_others_has_many_names_and_still_no_foreign_pages() {
+        let check = |host: &str, origin| check_at([0, 0, 0, 0], true, host, origin);
+        assert!(check("ostler.example", None) && check("10.0.0.1:7070", None));
+        assert!(!check("x@ostler.example", None) && !check("", None));
+        assert!(check("ostler.example", Some("https://ostler.example")));
+        assert!(!check("ostler.example", Some("http://ostler.example")));
+        assert!(!check("ostler.example", Some("https://evil.example")));
     }
 }

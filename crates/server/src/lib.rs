@@ -1,4 +1,4 @@
-//! HTTP, SSE, sign-in.
+//! HTTP, SSE, the worker link, sign-in.
 //!
 //! A handler parses and answers; `control` decides. Before a request reaches its route it has passed one gate
 //! (`gate`): who asks, from where, and how much they send. What is refused, anywhere, is a problem document.
@@ -27,7 +27,9 @@ mod data_folder;
 mod open_files;
 mod store;
 mod telemetry;
+mod tls;
 
-pub use config::ServerConfig;
+pub use config::{ServerConfig, TlsFiles};
 pub use server::{Server, StartError, start};
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
+pub use tls::TlsSetupError;

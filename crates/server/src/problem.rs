@@ -37,6 +37,10 @@ impl Problem {
         Self { status, code, detail: detail.into(), problems: Vec::new(), remedy: None }
     }
 
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     #[must_use]
     pub fn remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }

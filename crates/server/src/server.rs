@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -32,11 +32,13 @@ use crate::{
     request_id::RequestIds,
     store::{Opened, StoreOpenError},
     telemetry,
+    tls::{self, TlsSetupError},
 };
 
 /// A server that answers. Dropping it stops it at once; [`Server::shutdown`] does it gently.
 pub struct Server {
     address: SocketAddr,
+    url: String,
     app: Arc<App>,
     worker_name: String,
     phase: watch::Sender<Phase>,
@@ -48,9 +50,17 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(
-        "{listen} is not an address of this machine's loopback; serving others needs sign-in and TLS, which this version does not have"
+        "{listen} is not an address of this machine's loopback, and others are not to be served without TLS"
     )]
     NotLoopback { listen: SocketAddr },
+    #[error("can't offer TLS")]
+    Tls(#[source] TlsSetupError),
+    #[error("can't read the token in {path:?}")]
+    Token {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
     #[error("{listen} is in use by another program; choose another port")]
     AddressInUse { listen: SocketAddr },
     #[error("can't listen on {listen}")]
@@ -77,7 +87,8 @@ pub enum StartError {
 const GRACE: Duration = Duration::from_secs(5);
 
 pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Server, StartError> {
-    let listener = listen(config.listen).await?;
+    let tls = config.tls.as_ref().map(tls::acceptor).transpose().map_err(StartError::Tls)?;
+    let listener = listen(config.listen, tls.is_some() || config.insecure).await?;
     let listen = config.listen;
     let address = listener.local_addr().map_err(|error| StartError::Listen { listen, error })?;
     let data = config.data.clone();
@@ -85,7 +96,14 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     data_folder::create(&data).map_err(failed)?;
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
-    let token = data_folder::token(&data, &*runtime).map_err(failed)?;
+    let token = match &config.token_file {
+        Some(path) => given_token(path)?,
+        None => data_folder::token(&data, &*runtime).map_err(failed)?,
+    };
+    let worker_token = match &config.worker_token_file {
+        Some(path) => given_token(path)?,
+        None => data_folder::worker_token(&data, &*runtime).map_err(failed)?,
+    };
 
     let worker_name = match &store {
         Opened::Sqlite(_) => "local".to_owned(),
@@ -101,18 +119,34 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         runtime: Arc::clone(&runtime),
         data: data.clone(),
         token: Token::new(token),
-        hosts: Hosts::new(address),
+        worker_token: Token::new(worker_token),
+        hosts: Hosts::new(address, tls.is_some()),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
     });
     let gate = Arc::new(Gate::new(Arc::clone(&app)));
-    let acceptor = Acceptor { gate, runtime: Arc::clone(&runtime), phase: phases, alive: alive_sender };
+    let acceptor = Acceptor {
+        gate,
+        tls: tls.clone(),
+        runtime: Arc::clone(&runtime),
+        phase: phases,
+        alive: alive_sender,
+    };
     let accepting = runtime.spawn("accept", Box::pin(acceptor.run(listener))).abort_on_drop();
-    data_folder::announce(&data, address).map_err(failed)?;
-    let server =
-        Server { address, app, worker_name, phase, alive, _accepting: accepting, _background: background };
-    telemetry::listening(&server.url());
+    let url = url(address, tls.is_some());
+    data_folder::announce(&data, &url).map_err(failed)?;
+    let server = Server {
+        address,
+        url,
+        app,
+        worker_name,
+        phase,
+        alive,
+        _accepting: accepting,
+        _background: background,
+    };
+    telemetry::listening(server.url());
     Ok(server)
 }
 
@@ -122,8 +156,9 @@ impl Server {
         self.address
     }
 
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+    /// As it is reached from this machine.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     pub fn token(&self) -> &str {
@@ -171,8 +206,22 @@ async fn close(runtime: &dyn Runtime, store: Opened) {
     }
 }
 
-async fn listen(listen: SocketAddr) -> Result<TcpListener, StartError> {
-    if !listen.ip().is_loopback() {
+fn url(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+}
+
+fn given_token(path: &Path) -> Result<String, StartError> {
+    data_folder::given_token(path).map_err(|error| StartError::Token { path: path.to_owned(), error })
+}
+
+async fn listen(listen: SocketAddr, may_serve_others: bool) -> Result<TcpListener, StartError> {
+    if !listen.ip().is_loopback() && !may_serve_others {
         return Err(StartError::NotLoopback { listen });
     }
     TcpListener::bind(listen).await.map_err(|error| match error.kind() {

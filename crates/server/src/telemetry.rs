@@ -13,8 +13,13 @@ pub fn accept_failed(error: &io::Error) {
 }
 
 /// Mostly clients that went away.
-pub fn connection_failed(error: &hyper::Error) {
+pub fn connection_failed(error: &dyn fmt::Display) {
     tracing::debug!(%error, "a connection ended early");
+}
+
+/// Whoever it was spoke neither HTTP nor, where it is asked for, TLS.
+pub fn not_begun(error: &io::Error) {
+    tracing::debug!(%error, "a connection came to nothing");
 }
 
 pub fn listening(url: &str) {

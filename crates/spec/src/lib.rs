@@ -23,6 +23,7 @@ mod reference;
 mod url;
 
 mod fields;
+mod leaves;
 mod node;
 mod problem;
 mod reader;
@@ -37,6 +38,7 @@ pub use execution_policy::{
     Ask, ExecutionPolicy, Host, PolicyRetry, SandboxRuntime, Security, WorkspaceAccess,
 };
 pub use kind::{Kind, KindInfo, kinds};
+pub use leaves::{Leaf, leaves};
 pub use manifest::{MAX_BYTES, from_json, parse, parse_supported};
 pub use model_endpoint::{EndpointAuth, ModelEndpointSpec};
 pub use node::MAX_DEPTH;

@@ -15,6 +15,7 @@ impl Incarnation {
         loop {
             self.held.wait_until_below(self.slots).await;
             number += 1;
+            self.held.send_claim(number);
             let request = ClaimRequest {
                 caller: self.caller.clone(),
                 number,

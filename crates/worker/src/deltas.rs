@@ -1,6 +1,6 @@
 //! Passes text on as the model gives it: in order, many pieces at a time, and never in the way of the work.
 
-use ostler_link::WorkerPortExt;
+use ostler_link::{DeltasRequest, WorkerPortExt};
 
 use crate::Incarnation;
 
@@ -15,7 +15,9 @@ impl Incarnation {
         let mut emitted = self.emitted.lock().await;
         let mut batch = Vec::new();
         while emitted.recv_many(&mut batch, AT_ONCE).await > 0 {
-            if let Err(error) = self.equipment.port.deltas(std::mem::take(&mut batch)).await {
+            let deltas = std::mem::take(&mut batch);
+            let request = DeltasRequest { caller: self.caller.clone(), deltas };
+            if let Err(error) = self.equipment.port.deltas(request).await {
                 tracing::debug!(%error, "deltas were not shown");
             }
         }

@@ -17,6 +17,8 @@ use crate::run_port::RunPort;
 pub struct Held {
     runs: Mutex<BTreeMap<RunId, HeldRun>>,
     count: watch::Sender<usize>,
+    /// The last claim that was made.
+    sent: AtomicU64,
     /// The last claim whose runs are all in here.
     claimed: AtomicU64,
     lease: Mutex<LeaseClock>,
@@ -40,6 +42,7 @@ impl Default for Held {
         Self {
             runs: Mutex::default(),
             count: watch::channel(0).0,
+            sent: AtomicU64::new(0),
             claimed: AtomicU64::new(0),
             lease: Mutex::default(),
         }
@@ -144,6 +147,14 @@ impl Held {
 
     fn clock(&self) -> MutexGuard<'_, LeaseClock> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn send_claim(&self, number: u64) {
+        self.sent.store(number, Ordering::SeqCst);
+    }
+
+    pub fn claim_sent(&self) -> u64 {
+        self.sent.load(Ordering::SeqCst)
     }
 
     pub fn claim_answered(&self, number: u64) {

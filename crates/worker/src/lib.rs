@@ -21,25 +21,33 @@ use std::{
 };
 
 use ostler_agent::{Runner, llm::Gateway, tools::Toolbox};
-use ostler_link::{Caller, Delta, LinkError, RegisterRequest, Registered, WorkerPort, WorkerPortExt};
+use ostler_kernel::runtime::timeout;
+use ostler_link::{
+    Caller, Delta, LinkError, RegisterRequest, Registered, RenewRequest, WorkerPort, WorkerPortExt,
+};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::held::Held;
 
 pub use equip::EquipError;
-/// What whoever starts a worker in its own process needs besides.
-pub use ostler_kernel::Runtime;
-pub use ostler_link::TokioRuntime;
+/// What whoever starts a worker needs besides.
+pub use ostler_kernel::{Runtime, worker::Offer};
+pub use ostler_link::{
+    TokioRuntime,
+    grpc::client::{Dial, DialError, RemotePort, ServerAddress},
+};
 
 /// How long steps under way may take to finish once the worker is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long a stopping worker waits for its last words to be heard.
+const PARTING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     /// Unique among the workers of a store. The same name again means: it was restarted.
     pub name: String,
-    /// Runs at once.
-    pub slots: usize,
+    pub offer: Offer,
 }
 
 /// What a worker works with.
@@ -172,8 +180,12 @@ impl Worker {
     async fn register(&mut self, last: Option<u64>) -> Result<Incarnation, End> {
         let runtime = Arc::clone(&self.equipment.runtime);
         let instance = runtime.random() >> 1;
-        let mut request =
-            RegisterRequest { name: self.config.name.clone(), instance, former: last.unwrap_or(0) };
+        let mut request = RegisterRequest {
+            name: self.config.name.clone(),
+            instance,
+            former: last.unwrap_or(0),
+            offer: self.config.offer.clone(),
+        };
         let mut delay = Backoff::new();
         loop {
             if *self.stop_asked.borrow() {
@@ -204,7 +216,7 @@ impl Worker {
         let (deltas, emitted) = mpsc::channel(deltas::ROOM);
         Incarnation {
             caller: Caller { worker: self.config.name.clone(), incarnation },
-            slots: self.config.slots,
+            slots: self.config.offer.slots as usize,
             lease,
             equipment: self.equipment.clone(),
             stopping: Arc::clone(&self.stopping),
@@ -231,12 +243,25 @@ impl Incarnation {
         let runtime = &*self.equipment.runtime;
         tokio::select! {
             biased;
-            () = self.held.wait_until_empty() => return,
+            () = self.held.wait_until_empty() => {}
             _ = self.keep_renewed() => {}
             () = runtime.sleep(GRACE) => {}
         }
         for run in self.held.take_all() {
             run.give_back().await;
+        }
+        self.say_farewell().await;
+    }
+
+    /// The last claim may have been given something that nobody waited for any more: it is not held, and whoever
+    /// is told so need not wait until the lease is over. If nobody is told, that is all it costs.
+    async fn say_farewell(&self) {
+        let counter = self.held.next_counter();
+        let claimed = self.held.claim_sent();
+        let farewell = RenewRequest { caller: self.caller.clone(), counter, claimed, held: Vec::new() };
+        let told = timeout(&*self.equipment.runtime, PARTING, self.equipment.port.renew(farewell)).await;
+        if let Ok(Err(error)) = told {
+            tracing::debug!(%error, "left without a farewell");
         }
     }
 }

@@ -9,7 +9,7 @@ use ostler_control::{Background, Control, ControlConfig, Feed, NewTask};
 use ostler_kernel::{Event, Runtime, Task, TaskId, runtime::timeout};
 use ostler_link::{TokioRuntime, WorkerPort};
 use ostler_store::{SqliteStore, Store, TaskRow};
-use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
+use ostler_worker::{Equipment, Offer, WorkerConfig, WorkerHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -45,9 +45,9 @@ impl Stack {
         Self { control, runtime, _background: background, _folder: None }
     }
 
-    pub fn worker(&self, name: &str, slots: usize, port: Arc<dyn WorkerPort>) -> WorkerHandle {
+    pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
         let equipment = Equipment::standard(port, Arc::clone(&self.runtime)).expect("equipment");
-        ostler_worker::start(WorkerConfig { name: name.to_owned(), slots }, equipment)
+        ostler_worker::start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment)
     }
 
     pub async fn apply(&self, kind: &str, name: &str, spec: Value) {

@@ -1,66 +1,37 @@
 //! `ostler up`: server and worker in one process.
 
-use std::{
-    future::pending,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
-use ostler_server::{Server, ServerConfig, StartError, StoreAddress};
-use ostler_spec::GoDuration;
+use ostler_server::Server;
 use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::serving::{self, Signals, StartArguments};
 use crate::{
     app::App,
     error::{CommandError, with_causes},
     exit::Exit,
-    logging::{self, LogFormat},
     paint::Tone,
+    settings::{Settings, UpFlags, table},
 };
 
 /// Starts everything: server and worker, with all data in one folder
 ///
-/// Listens on this machine only. The token that clients need is made at the first start and lies in the data
-/// folder, where other commands find it by themselves. Ctrl-C or SIGTERM stops it: steps under way get ten
-/// seconds to finish, what is left goes on after the next start. A second signal stops it at once, and
+/// Listens on this machine only, unless told otherwise. The token that clients need is made at the first start and
+/// lies in the data folder, where other commands find it by themselves. Ctrl-C or SIGTERM stops it: steps under way
+/// get ten seconds to finish, what is left goes on after the next start. A second signal stops it at once, and
 /// nothing is lost either way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
-    listen: SocketAddr,
+    #[command(flatten)]
+    flags: UpFlags,
 
-    /// Runs at once
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = super::at_least_one)]
-    slots: usize,
-
-    /// A worker that is silent for so long has lost its runs
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = lease)]
-    lease: GoDuration,
-
-    /// Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share
-    /// (without it, store.db in the data folder)
-    #[arg(long, value_name = "ADDRESS", env = "OSTLER_STORE", hide_env_values = true)]
-    store: Option<StoreAddress>,
-
-    /// Start from this backup
-    #[arg(long, value_name = "FILE")]
-    restore: Option<PathBuf>,
-
-    /// Put the backup in the place of a store that is there; the old one is moved aside
-    #[arg(long, requires = "restore")]
-    force: bool,
+    #[command(flatten)]
+    start: StartArguments,
 
     /// Say nothing but warnings
     #[arg(short, long)]
     quiet: bool,
-
-    /// How to log, to stderr: text, or one JSON object per line
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    log_format: LogFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -72,50 +43,20 @@ Examples:
   OSTLER_LOG=debug ostler up";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let default_filter = if arguments.quiet { "warn" } else { "warn,ostler=info" };
-    logging::start(arguments.log_format, default_filter, app.output.terminal)?;
+    let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;
+    serving::start_logging(&settings, arguments.quiet, app)?;
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
-    let server = start_server(&arguments, app).await?;
+    let server = serving::start_server(&settings, &arguments.start, app).await?;
     let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime))
         .map_err(|error| CommandError::error(with_causes(&error)))?;
-    let name = server.worker_name().to_owned();
-    let worker = ostler_worker::start(WorkerConfig { name, slots: arguments.slots }, equipment);
-    match arguments.log_format {
-        LogFormat::Text if !arguments.quiet => say_ready(app, &server),
-        LogFormat::Text | LogFormat::Json => tracing::info!(url = server.url(), "ready"),
+    let name = settings.text(&table::WORKER_NAME).unwrap_or_else(|| server.worker_name()).to_owned();
+    let worker = ostler_worker::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);
+    match settings.text(&table::LOG_FORMAT) {
+        Some("text") if !arguments.quiet => say_ready(app, &server),
+        _ => tracing::info!(url = server.url(), "ready"),
     }
     stay_up(server, worker, &mut signals).await
-}
-
-async fn start_server(arguments: &Arguments, app: &App) -> Result<Server, CommandError> {
-    let data = app.written.data_folder();
-    let config = ServerConfig {
-        listen: arguments.listen,
-        data: data.clone(),
-        store: arguments.store.clone().unwrap_or_default(),
-        lease: arguments.lease.get(),
-        restore: arguments.restore.clone(),
-        force_restore: arguments.force,
-    };
-    let had_store = data.join("store.db").exists();
-    ostler_server::start(config, Arc::clone(&app.runtime)).await.map_err(|error| {
-        let said = CommandError::error(with_causes(&error));
-        match error {
-            StartError::DataInUse { .. } => {
-                said.with_remedy("stop that one, or choose another folder with --data")
-            }
-            StartError::Restore(_) if had_store && !arguments.force => {
-                said.with_remedy("--force puts the backup in its place, and keeps the old store beside it")
-            }
-            StartError::NotLoopback { .. } => said.with_remedy("listen on 127.0.0.1"),
-            StartError::Restore(_)
-            | StartError::AddressInUse { .. }
-            | StartError::Listen { .. }
-            | StartError::Data { .. }
-            | StartError::Store(_) => said,
-        }
-    })
 }
 
 async fn stay_up(
@@ -128,21 +69,14 @@ async fn stay_up(
         () = signals.next() => false,
         _ = worker.ended() => true,
     };
-    tracing::info!("stopping; a second signal stops at once");
-    let stop = async {
+    let stopping = async {
         worker.stop().await;
         server.shutdown().await;
     };
-    tokio::select! {
-        biased;
-        () = stop => {}
-        () = signals.next() => return Ok(Exit::Interrupted),
+    match signals.stop(stopping).await {
+        Exit::Ok if by_itself => Err(serving::superseded()),
+        exit => Ok(exit),
     }
-    if by_itself {
-        let message = "the worker stopped: another one has registered under its name";
-        return Err(CommandError::error(message));
-    }
-    Ok(Exit::Ok)
 }
 
 fn say_ready(app: &App, server: &Server) {
@@ -163,35 +97,4 @@ const HELLO: &str = "kind: ModelEndpoint\\nmetadata: {name: mock}\\nspec: {provi
 /// As one word of a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
-}
-
-/// What tells us to stop: Ctrl-C, or whoever looks after services.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, CommandError> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| CommandError::error(format!("can't listen for signals: {error}")))
-        };
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        let came = tokio::select! {
-            came = self.interrupt.recv() => came,
-            came = self.terminate.recv() => came,
-        };
-        if came.is_none() {
-            pending::<()>().await;
-        }
-    }
-}
-
-fn lease(text: &str) -> Result<GoDuration, String> {
-    let lease = text.parse::<GoDuration>().map_err(|error| error.to_string())?;
-    // Renewing every few milliseconds would be all that a worker does.
-    if lease < GoDuration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(lease) }
 }

@@ -53,13 +53,31 @@ impl Up {
 
     /// In a folder that is there already, with more arguments.
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Self {
-        let mut command = ostler(folder);
-        command.args(["up", "--listen", "127.0.0.1:0"]).args(arguments);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = lines_of(child.stderr.take().unwrap());
-        let up = Self { child, lines, folder: folder.to_owned(), _temporary: None };
+        let up = Self::spawn(folder, &["up", "--listen", "127.0.0.1:0"], arguments);
         up.wait_for_line("ostler is up at");
         up
+    }
+
+    /// A server alone, at an address.
+    pub fn server(folder: &Path, address: &str) -> Self {
+        let server = Self::spawn(folder, &["server", "--listen", address], &[]);
+        server.wait_for_line("ready");
+        server
+    }
+
+    /// A worker alone, for the server of the folder.
+    pub fn worker(folder: &Path, arguments: &[&str]) -> Self {
+        let worker = Self::spawn(folder, &["worker"], arguments);
+        worker.wait_for_line("ready");
+        worker
+    }
+
+    fn spawn(folder: &Path, command: &[&str], arguments: &[&str]) -> Self {
+        let mut child = ostler(folder);
+        child.args(command).args(arguments);
+        let mut child = child.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(child.stderr.take().unwrap());
+        Self { child, lines, folder: folder.to_owned(), _temporary: None }
     }
 
     pub fn folder(&self) -> &Path {

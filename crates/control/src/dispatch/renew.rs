@@ -1,6 +1,6 @@
 //! A worker says that it lives and what it holds; both sides learn where they differ.
 
-use ostler_kernel::{RunId, run::take_over::Cause, worker};
+use ostler_kernel::{Run, RunId, run::take_over::Cause, worker};
 use ostler_link::{LinkError, RenewRequest};
 use ostler_store::StoreExt;
 
@@ -16,7 +16,7 @@ impl Control {
         if self.commit(bundle).await.map_err(unavailable)?.is_err() {
             return Err(LinkError::Superseded);
         }
-        let leased = self.store.leased(Some(caller.worker)).await.map_err(unavailable)?;
+        let leased = self.store.leased(Some(caller.worker.clone())).await.map_err(unavailable)?;
         for run in &leased {
             let unknown = run.lease().filter(|lease| {
                 lease.incarnation == caller.incarnation
@@ -27,7 +27,22 @@ impl Control {
                 self.take(run.id, lease, Cause::Restarted, None).await?;
             }
         }
+        self.leases.keep_held(&caller, claimed, &held);
+        if self.store.is_shared() {
+            self.get_to_know(&leased, &held).await?;
+        }
         let is_held = |held: &(RunId, u64)| leased.iter().any(|run| (run.id, run.epoch) == *held);
         Ok(held.into_iter().filter(|held| !is_held(held)).collect())
+    }
+
+    /// A worker that came from another server holds runs that were handed out there. What others do to them concerns
+    /// this server from now on.
+    async fn get_to_know(&self, leased: &[Run], held: &[(RunId, u64)]) -> Result<(), LinkError> {
+        let is_new = |run: &&Run| held.contains(&(run.id, run.epoch)) && !self.leases.knows(run.id);
+        for run in leased.iter().filter(is_new) {
+            let view = self.store.run_view(run.id).await.map_err(unavailable)?;
+            view.into_iter().for_each(|view| self.leases.put(*view));
+        }
+        Ok(())
     }
 }

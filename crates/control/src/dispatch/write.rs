@@ -1,7 +1,7 @@
 //! A worker's writes: its journal, and how it leaves a run.
 
 use ostler_kernel::{
-    Expect, Refusal,
+    Expect, Refusal, RunId,
     bundle::{Reason, WriteKey},
     run::{RunView, end::leave, journal::journal},
 };
@@ -9,7 +9,7 @@ use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError};
 use ostler_store::StoreExt;
 
 use super::unavailable;
-use crate::Control;
+use crate::{Control, leases::is_held_by};
 
 impl Control {
     pub(super) async fn journal(&self, request: JournalRequest) -> Result<(), LinkError> {
@@ -38,7 +38,7 @@ impl Control {
                 }
                 Err(refusal) => match refusal.unmet() {
                     // Someone spoke in the session, or the run behind this one was cancelled: look again.
-                    Some(Expect::Session { .. }) => view = self.read_held(key).await?,
+                    Some(Expect::Session { .. }) => view = self.read_held(key.run).await?,
                     Some(Expect::Inputs { .. }) => return Err(LinkError::InputArrived),
                     _ => return Err(self.refused(key, refusal)),
                 },
@@ -54,17 +54,22 @@ impl Control {
         let known = self.leases.get(key.run).filter(|view| view.run.epoch == key.epoch);
         let view = match known {
             Some(view) if view.run.journal + 1 == key.number => view,
-            _ => self.read_held(key).await?,
+            _ => {
+                let view = self.read_held(key.run).await?;
+                // Its worker came from another server, or this one was restarted: from now on it is known here.
+                if is_held_by(&view.run, caller) {
+                    self.leases.put(view.clone());
+                }
+                view
+            }
         };
-        let is_holder = view
-            .run
-            .lease()
-            .is_none_or(|lease| lease.worker == caller.worker && lease.incarnation == caller.incarnation);
-        if is_holder { Ok(view) } else { Err(LinkError::Fenced { found: "another worker".into() }) }
+        // Without a lease it has been left, by this very write perhaps: the store knows.
+        let is_open = view.run.lease().is_none() || is_held_by(&view.run, caller);
+        if is_open { Ok(view) } else { Err(LinkError::Fenced { found: "another worker".into() }) }
     }
 
-    async fn read_held(&self, key: WriteKey) -> Result<RunView, LinkError> {
-        let view = self.store.run_view(key.run).await.map_err(unavailable)?;
+    pub(super) async fn read_held(&self, run: RunId) -> Result<RunView, LinkError> {
+        let view = self.store.run_view(run).await.map_err(unavailable)?;
         view.map(|view| *view).ok_or_else(|| LinkError::Fenced { found: "no such run".into() })
     }
 

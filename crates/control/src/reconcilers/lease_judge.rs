@@ -23,6 +23,7 @@ impl Control {
             if let Err(error) = self.judge_once(&mut seen).await {
                 tracing::warn!(%error, "leases could not be judged");
             }
+            self.signals.forget_unused();
             self.runtime.sleep(self.config.lease / 4).await;
         }
     }

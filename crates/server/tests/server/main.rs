@@ -6,6 +6,7 @@ mod bad_address;
 mod bad_input;
 mod events;
 mod lifecycle;
+mod link;
 mod resources;
 mod support;
 mod tasks;

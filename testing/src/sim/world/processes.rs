@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_control::{Control, ControlConfig};
 use ostler_kernel::{Runtime, runtime::timeout};
 use ostler_store::SqliteStore;
-use ostler_worker::{Equipment, WorkerConfig, start};
+use ostler_worker::{Equipment, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};
 use crate::sim::{
@@ -78,8 +78,8 @@ impl World {
             runner: Arc::new(SimRunner),
             runtime,
         };
-        let slots = self.draw(|rng| rng.between(1, 4)) as usize;
-        let handle = start(WorkerConfig { name: name.to_owned(), slots }, equipment);
+        let slots = self.draw(|rng| rng.between(1, 4)) as u32;
+        let handle = start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment);
         self.state().workers.insert(node, (name.to_owned(), handle));
         self.log(format!("worker {name} is up"));
         node

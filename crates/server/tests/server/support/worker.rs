@@ -11,18 +11,27 @@ use ostler_kernel::{
         journal::{Progress, StepDone},
     },
     step::StepState,
+    worker::Offer,
 };
 use ostler_link::{
-    Caller, ClaimRequest, Delta, JournalRequest, LeaveRequest, RegisterRequest, Registered, WorkerPort,
-    WorkerPortExt,
+    Caller, ClaimRequest, Delta, DeltasRequest, JournalRequest, LeaveRequest, RegisterRequest, Registered,
+    WorkerPort, WorkerPortExt,
 };
 
 use super::Place;
+
+pub const NAME: &str = "scripted";
 
 pub struct Worker {
     port: Arc<dyn WorkerPort>,
     caller: Caller,
     claims: u64,
+}
+
+impl Held {
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
 }
 
 /// A run in the worker's hands, with its open step.
@@ -34,13 +43,17 @@ pub struct Held {
 
 impl Worker {
     pub async fn new(place: &Place) -> Self {
-        let port = place.server.worker_port();
+        Self::on(place.server.worker_port()).await
+    }
+
+    pub async fn on(port: Arc<dyn WorkerPort>) -> Self {
         // Every test has a server of its own, so there was nobody of this name before.
-        let request = RegisterRequest { name: "scripted".to_owned(), instance: 1, former: 0 };
+        let request =
+            RegisterRequest { name: NAME.to_owned(), instance: 1, former: 0, offer: Offer::default() };
         let Registered::As { incarnation, .. } = port.register(request).await.unwrap() else {
             panic!("there is another worker")
         };
-        Self { port, caller: Caller { worker: "scripted".to_owned(), incarnation }, claims: 0 }
+        Self { port, caller: Caller { worker: NAME.to_owned(), incarnation }, claims: 0 }
     }
 
     pub async fn claim(&mut self) -> Held {
@@ -52,10 +65,14 @@ impl Worker {
         Held { written: assignment.run.journal, run: assignment.run, step }
     }
 
+    pub fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
+
     pub async fn delta(&self, held: &Held, offset: u64, text: &str) {
         let Run { id, task, .. } = held.run;
         let delta = Delta { task, run: id, step: held.step, offset, text: text.to_owned() };
-        self.port.deltas(vec![delta]).await.unwrap();
+        self.port.deltas(DeltasRequest { caller: self.caller.clone(), deltas: vec![delta] }).await.unwrap();
     }
 
     /// Finishes the open step and begins the next.

@@ -1,0 +1,78 @@
+//! `ostler config`: the settings, and where they come from.
+
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    error::CommandError,
+    exit::Exit,
+    settings::{AllFlags, Settings},
+    table::Table,
+};
+
+/// Shows the settings of `up`, `server` and `worker`
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Show(ShowArguments),
+}
+
+/// Every setting with its value, and where that comes from
+///
+/// A flag counts before a variable, a variable before the file, the file before the default. The file is named by
+/// --config or OSTLER_CONFIG; without them it is config.yaml in the data folder, if there is one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct ShowArguments {
+    #[command(flatten)]
+    flags: AllFlags,
+
+    /// How to show them
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+#[derive(Serialize)]
+struct Row {
+    setting: &'static str,
+    value: Option<String>,
+    from: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler config show
+  ostler config show --config /etc/ostler/config.yaml -o json";
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let Command::Show(arguments) = arguments.command;
+    let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;
+    let rows = settings.all().map(|(setting, said)| Row {
+        setting: setting.key,
+        value: said.map(|said| setting.shown(&said.text)),
+        from: said.map_or_else(|| "not set".to_owned(), |said| said.source.to_string()),
+    });
+    match arguments.output {
+        Format::Table => {
+            let mut table = Table::new(["SETTING", "VALUE", "FROM"]);
+            for row in rows {
+                table.row([row.setting.into(), row.value.unwrap_or_default().into(), row.from.into()]);
+            }
+            app.output.table(&table)?;
+        }
+        Format::Json => app.output.json(&rows.collect::<Vec<_>>())?,
+    }
+    Ok(Exit::Ok)
+}

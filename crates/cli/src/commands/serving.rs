@@ -1,0 +1,145 @@
+//! What the commands that stay have in common: a server from its settings, logging, and the signals that end them.
+
+use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use ostler_server::{Server, ServerConfig, StartError, StoreAddress, TlsFiles};
+use ostler_spec::GoDuration;
+use ostler_worker::Offer;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    app::App,
+    error::{CommandError, with_causes},
+    exit::Exit,
+    logging,
+    settings::{
+        Settings,
+        table::{self, label},
+    },
+};
+
+/// How to begin, besides the settings.
+#[derive(Debug, clap::Args)]
+pub struct StartArguments {
+    /// Start from this backup
+    #[arg(long, value_name = "FILE")]
+    pub restore: Option<PathBuf>,
+
+    /// Put the backup in the place of a store that is there; the old one is moved aside
+    #[arg(long, requires = "restore")]
+    pub force: bool,
+}
+
+/// Logs as the settings say.
+pub fn start_logging(settings: &Settings, is_quiet: bool, app: &App) -> Result<(), CommandError> {
+    let usual = if is_quiet { "warn" } else { "warn,ostler=info" };
+    let filter = settings.text(&table::LOG).unwrap_or(usual);
+    logging::start(settings.text(&table::LOG_FORMAT) == Some("json"), filter, app.output.terminal)
+}
+
+pub async fn start_server(
+    settings: &Settings,
+    arguments: &StartArguments,
+    app: &App,
+) -> Result<Server, CommandError> {
+    let config = ServerConfig {
+        listen: settings.get::<SocketAddr>(&table::LISTEN).unwrap_or(ServerConfig::default().listen),
+        tls: tls(settings)?,
+        insecure: settings.is_set(&table::INSECURE),
+        token_file: settings.text(&table::TOKEN_FILE).map(PathBuf::from),
+        worker_token_file: settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from),
+        data: app.written.data_folder(),
+        store: settings.get::<StoreAddress>(&table::STORE).unwrap_or_default(),
+        lease: settings
+            .get::<GoDuration>(&table::LEASE)
+            .map_or(ServerConfig::default().lease, |lease| lease.get()),
+        restore: arguments.restore.clone(),
+        force_restore: arguments.force,
+    };
+    let had_store = config.data.join("store.db").exists();
+    ostler_server::start(config, Arc::clone(&app.runtime)).await.map_err(|error| {
+        let said = CommandError::error(with_causes(&error));
+        match error {
+            StartError::DataInUse { .. } => {
+                said.with_remedy("stop that one, or choose another folder with --data")
+            }
+            StartError::Restore(_) if had_store && !arguments.force => {
+                said.with_remedy("--force puts the backup in its place, and keeps the old store beside it")
+            }
+            StartError::NotLoopback { .. } => said.with_remedy(
+                "give --tls-certificate and --tls-key, or --insecure if something in front of it speaks TLS, \
+                 or listen on 127.0.0.1",
+            ),
+            StartError::Restore(_)
+            | StartError::AddressInUse { .. }
+            | StartError::Listen { .. }
+            | StartError::Data { .. }
+            | StartError::Tls(_)
+            | StartError::Token { .. }
+            | StartError::Store(_) => said,
+        }
+    })
+}
+
+fn tls(settings: &Settings) -> Result<Option<TlsFiles>, CommandError> {
+    let file = |setting| settings.text(setting).map(PathBuf::from);
+    match (file(&table::TLS_CERTIFICATE), file(&table::TLS_KEY)) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+        _ => Err(CommandError::new(Exit::Usage, "TLS takes a certificate and its key")
+            .with_remedy("give both, --tls-certificate and --tls-key")),
+    }
+}
+
+/// What the worker says of itself.
+pub fn offer(settings: &Settings) -> Offer {
+    let labels = settings.list(&table::LABELS).filter_map(label);
+    Offer {
+        slots: settings.get(&table::SLOTS).unwrap_or(1),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        region: settings.text(&table::REGION).unwrap_or_default().to_owned(),
+        labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        capabilities: settings.list(&table::CAPABILITIES).map(ToOwned::to_owned).collect(),
+    }
+}
+
+/// What tells us to stop: Ctrl-C, or whoever looks after services.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub fn listen() -> Result<Self, CommandError> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| CommandError::error(format!("can't listen for signals: {error}")))
+        };
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    pub async fn next(&mut self) {
+        let came = tokio::select! {
+            came = self.interrupt.recv() => came,
+            came = self.terminate.recv() => came,
+        };
+        if came.is_none() {
+            pending::<()>().await;
+        }
+    }
+
+    /// Stops in good order, or at once if told a second time.
+    pub async fn stop(&mut self, stopping: impl Future<Output = ()>) -> Exit {
+        tracing::info!("stopping; a second signal stops at once");
+        tokio::select! {
+            biased;
+            () = stopping => Exit::Ok,
+            () = self.next() => Exit::Interrupted,
+        }
+    }
+}
+
+/// Why a worker may end by itself.
+pub fn superseded() -> CommandError {
+    CommandError::error("the worker stopped: another one has registered under its name")
+        .with_remedy("give each worker a name of its own with --worker-name")
+}

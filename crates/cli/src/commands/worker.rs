@@ -1,0 +1,124 @@
+//! `ostler worker`: a worker alone, which dials a server.
+
+mod name;
+
+use std::{env, fs, path::PathBuf, sync::Arc};
+
+use ostler_worker::{Dial, DialError, Equipment, RemotePort, ServerAddress, WorkerConfig};
+
+use super::serving::{self, Signals};
+use crate::{
+    app::App,
+    error::{CommandError, with_causes},
+    exit::Exit,
+    settings::{Settings, WorkerFlags, table},
+};
+
+/// Starts a worker that dials a server and runs agents for it
+///
+/// It holds no credentials of a database: all it knows is a server's address and a token for workers, which the
+/// server keeps in the file `worker-token` of its data folder. When the server restarts or can't be reached, the
+/// worker goes on with what it runs for as long as its lease lasts, and dials again. Ctrl-C or SIGTERM stops it:
+/// steps under way get ten seconds to finish, what is left goes on elsewhere.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The token for workers; others on this machine may see it here, OSTLER_WORKER_TOKEN or a file hides it
+    #[arg(long, value_name = "TOKEN", env = "OSTLER_WORKER_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+
+    #[command(flatten)]
+    flags: WorkerFlags,
+
+    /// Say nothing but warnings
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler worker                                           beside `ostler server` in this folder
+  ostler worker --server https://ostler.example --worker-token-file worker.token
+  ostler worker --servers http://10.0.0.1:7070,http://10.0.0.2:7070 --region eu --capabilities gpu --slots 8";
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let data = app.written.data_folder();
+    let settings = Settings::gather(&arguments.flags.0, &data)?;
+    serving::start_logging(&settings, arguments.quiet, app)?;
+    let mut signals = Signals::listen()?;
+    let (servers, token) = (servers(&settings, app)?, token(arguments.token, &settings, app)?);
+    // Kept as long as the worker runs: nobody else may have its name meanwhile.
+    let name = name::of_worker(settings.text(&table::WORKER_NAME), &data, &*app.runtime)?;
+    let dial = Dial {
+        servers,
+        token,
+        worker: name.text().to_owned(),
+        ca: settings.text(&table::CA).map(PathBuf::from),
+    };
+    let port = RemotePort::new(dial, Arc::clone(&app.runtime))
+        .map_err(|error| CommandError::error(with_causes(&error)))?;
+    match port.connect().await {
+        Ok(()) => {}
+        Err(DialError::Unreachable { server, reason }) => {
+            tracing::warn!(server, reason, "no server can be reached yet; dialling on");
+        }
+        Err(refused @ DialError::Refused { .. }) => {
+            return Err(CommandError::new(Exit::Unauthorized, refused.to_string()).with_remedy(
+                "the server's token for workers is in the file `worker-token` of its data folder",
+            ));
+        }
+    }
+    let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime))
+        .map_err(|error| CommandError::error(with_causes(&error)))?;
+    let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
+    tracing::info!(worker = config.name, slots = config.offer.slots, "ready");
+    let mut worker = ostler_worker::start(config, equipment);
+    tokio::select! {
+        biased;
+        () = signals.next() => {}
+        _ = worker.ended() => return Err(serving::superseded()),
+    }
+    let stopping = async {
+        worker.stop().await;
+    };
+    Ok(signals.stop(stopping).await)
+}
+
+/// Those that were named; or else the one that runs in this folder.
+fn servers(settings: &Settings, app: &App) -> Result<Vec<ServerAddress>, CommandError> {
+    let named = match &app.written.server {
+        Some(server) => server.clone(),
+        None => match settings.text(&table::SERVERS) {
+            Some(servers) => servers.to_owned(),
+            None => app.written.server_here()?,
+        },
+    };
+    let parse = |part: &str| {
+        part.parse()
+            .map_err(|error| CommandError::new(Exit::Usage, format!("{part:?} is no server: {error}")))
+    };
+    table::parts(&named).map(parse).collect()
+}
+
+fn token(given: Option<String>, settings: &Settings, app: &App) -> Result<String, CommandError> {
+    if let Some(token) = given.filter(|token| !token.trim().is_empty()) {
+        return Ok(token.trim().to_owned());
+    }
+    let file = settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from);
+    let path = file.unwrap_or_else(|| app.written.data_folder().join("worker-token"));
+    let token = fs::read_to_string(&path).map_err(|error| {
+        let message = format!("no token: can't read {}: {error}", path.display());
+        CommandError::new(Exit::Unauthorized, message)
+            .with_remedy("set OSTLER_WORKER_TOKEN, or name a file with --worker-token-file")
+    })?;
+    Ok(token.trim().to_owned())
+}
+
+/// What this machine calls itself.
+fn host_name() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| env::var("HOSTNAME").ok());
+    let host = host.unwrap_or_default();
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let name: String = host.trim().chars().map(plain).take(40).collect();
+    if name.is_empty() { "worker".to_owned() } else { name }
+}

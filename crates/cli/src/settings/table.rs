@@ -1,0 +1,193 @@
+//! Every setting there is: its name in the file, its flag, its variable, its default, and how it is checked.
+
+use std::{net::SocketAddr, path::Path};
+
+use ostler_server::StoreAddress;
+use ostler_spec::GoDuration;
+use ostler_worker::ServerAddress;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Server,
+    Worker,
+    /// How a worker finds its server.
+    Link,
+    /// What both ends of the link need.
+    Shared,
+    Log,
+}
+
+#[derive(Debug)]
+pub struct Setting {
+    pub group: Group,
+    /// In the file, with a dot for each level.
+    pub key: &'static str,
+    pub flag: &'static str,
+    pub variable: &'static str,
+    /// What its value is called in `--help`; empty for a switch.
+    pub value: &'static str,
+    pub default: Option<&'static str>,
+    pub help: &'static str,
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+impl Setting {
+    pub fn is_switch(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The value without a password in it.
+    pub fn shown(&self, text: &str) -> String {
+        let hidden = || {
+            let (scheme, rest) = text.split_once("://")?;
+            let (user, host) = rest.split_once('@')?;
+            let (name, _) = user.split_once(':')?;
+            Some(format!("{scheme}://{name}:***@{host}"))
+        };
+        hidden().unwrap_or_else(|| text.to_owned())
+    }
+}
+
+macro_rules! settings {
+    ($($group:ident { $($name:ident: $key:literal, $flag:literal, $variable:literal, $value:literal, $default:expr, $check:expr, $help:literal;)* })*) => {
+        $($(pub static $name: Setting = Setting {
+            group: Group::$group,
+            key: $key,
+            flag: $flag,
+            variable: $variable,
+            value: $value,
+            default: $default,
+            help: $help,
+            check: $check,
+        };)*)*
+
+        pub fn all() -> impl Iterator<Item = &'static Setting> {
+            [$($(&$name),*),*].into_iter()
+        }
+    };
+}
+
+settings! {
+    Server {
+        LISTEN: "listen", "listen", "OSTLER_LISTEN", "ADDRESS", Some("127.0.0.1:7070"), address,
+            "Where to listen; port 0 takes a free one";
+        STORE: "store", "store", "OSTLER_STORE", "ADDRESS", None, store,
+            "Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share (without it, store.db in the data folder)";
+        LEASE: "lease", "lease", "OSTLER_LEASE", "DURATION", Some("30s"), lease,
+            "A worker that is silent for so long has lost its runs";
+        TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, file,
+            "Serve TLS with this certificate, in PEM, those that vouch for it behind it";
+        TLS_KEY: "tls.key", "tls-key", "OSTLER_TLS_KEY", "FILE", None, file,
+            "The key of the certificate, in PEM";
+        INSECURE: "insecure", "insecure", "OSTLER_INSECURE", "", Some("false"), switch,
+            "Serve other machines without TLS, because something in front of the server sees to it";
+        TOKEN_FILE: "tokens.api", "token-file", "OSTLER_TOKEN_FILE", "FILE", None, file,
+            "Holds the token that clients show, the same for servers that share a store (without it, one in the data folder)";
+    }
+    Worker {
+        WORKER_NAME: "worker.name", "worker-name", "OSTLER_WORKER_NAME", "NAME", None, name,
+            "What the worker is called: unique, and the same after a restart, so that it takes up its runs at once";
+        SLOTS: "worker.slots", "slots", "OSTLER_WORKER_SLOTS", "N", Some("64"), at_least_one,
+            "Runs at once";
+        REGION: "worker.region", "region", "OSTLER_WORKER_REGION", "NAME", None, name,
+            "Where the worker is, for tasks that ask for it";
+        LABELS: "worker.labels", "labels", "OSTLER_WORKER_LABELS", "KEY=VALUE,...", None, labels,
+            "What the worker is like, to be seen in lists";
+        CAPABILITIES: "worker.capabilities", "capabilities", "OSTLER_WORKER_CAPABILITIES", "NAME,...", None, names,
+            "What the worker can do, for tasks that ask for it, such as gpu";
+    }
+    Link {
+        SERVERS: "worker.servers", "servers", "OSTLER_WORKER_SERVERS", "URL,...", None, servers,
+            "The servers to dial, any of which will do; --server names one";
+        CA: "worker.ca", "ca", "OSTLER_WORKER_CA", "FILE", None, file,
+            "Who vouches for the servers, in PEM (without it, whoever this machine believes)";
+    }
+    Shared {
+        WORKER_TOKEN_FILE: "tokens.worker", "worker-token-file", "OSTLER_WORKER_TOKEN_FILE", "FILE", None, file,
+            "Holds the token that workers show; a worker reads it from there too (without it, one in the data folder)";
+    }
+    Log {
+        LOG_FORMAT: "log.format", "log-format", "OSTLER_LOG_FORMAT", "FORMAT", Some("text"), log_format,
+            "How to log, to stderr: text, or json for one object per line";
+        LOG: "log.filter", "log", "OSTLER_LOG", "FILTER", None, log_filter,
+            "What to log, such as `debug` or `warn,ostler_worker=trace`";
+    }
+}
+
+/// The parts of a list, without blanks around them.
+pub fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// `key=value`.
+pub fn label(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once('=')?;
+    (!key.trim().is_empty()).then(|| (key.trim(), value.trim()))
+}
+
+fn address(text: &str) -> Result<(), String> {
+    text.parse::<SocketAddr>()
+        .map(drop)
+        .map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:7070".to_owned())
+}
+
+fn store(text: &str) -> Result<(), String> {
+    text.parse::<StoreAddress>().map(drop).map_err(|error| error.to_string())
+}
+
+fn lease(text: &str) -> Result<(), String> {
+    let lease = text.parse::<GoDuration>().map_err(|error| error.to_string())?;
+    // Renewing every few milliseconds would be all that a worker does.
+    if lease < GoDuration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(()) }
+}
+
+fn file(text: &str) -> Result<(), String> {
+    if Path::new(text).is_file() { Ok(()) } else { Err("there is no such file".to_owned()) }
+}
+
+fn switch(text: &str) -> Result<(), String> {
+    if matches!(text, "true" | "false") { Ok(()) } else { Err("expected true or false".to_owned()) }
+}
+
+fn at_least_one(text: &str) -> Result<(), String> {
+    match text.parse::<u32>() {
+        Ok(0) | Err(_) => Err("expected a number from 1 on".to_owned()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Names go into headers and labels: letters, digits, and what usually stands between them.
+fn name(text: &str) -> Result<(), String> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b':');
+    if !text.is_empty() && text.len() <= 253 && text.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err("expected letters, digits, and - _ . / : between them".to_owned())
+}
+
+fn names(text: &str) -> Result<(), String> {
+    parts(text).try_for_each(name)
+}
+
+fn labels(text: &str) -> Result<(), String> {
+    parts(text).try_for_each(|part| {
+        let (key, value) = label(part).ok_or("expected KEY=VALUE, with commas between them")?;
+        name(key)?;
+        if value.is_empty() { Ok(()) } else { name(value) }
+    })
+}
+
+fn servers(text: &str) -> Result<(), String> {
+    parts(text)
+        .try_for_each(|part| part.parse::<ServerAddress>().map(drop).map_err(|error| error.to_string()))
+}
+
+fn log_format(text: &str) -> Result<(), String> {
+    if matches!(text, "text" | "json") { Ok(()) } else { Err("expected text or json".to_owned()) }
+}
+
+fn log_filter(text: &str) -> Result<(), String> {
+    let filter = tracing_subscriber::EnvFilter::try_new(text);
+    filter.map(drop).map_err(|error| format!("{error}; such as `info`, or `warn,ostler_worker=debug`"))
+}

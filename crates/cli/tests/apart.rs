@@ -1,0 +1,98 @@
+//! Server and worker as processes of their own, and their settings.
+
+mod support;
+
+use std::fs;
+
+use rustix::process::Signal;
+use support::{Up, example, ostler, run, slow_agent};
+
+#[test]
+fn a_worker_that_dials_runs_what_the_server_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let worker = Up::worker(folder.path(), &[]);
+    server.ostler(["apply", "-f", &example("hello/agent.yaml")]).ok();
+    let ran = server.ostler(["run", "hello", "hi", "--name", "one"]);
+    assert!(ran.ok().contains("hi"), "{ran:?}");
+    assert!(server.ostler(["logs", "one"]).ok().contains("hi"));
+    run(ostler(folder.path()).arg("worker")).failed(1, &["another worker runs in", "--worker-name"]);
+    assert_eq!(worker.stop().code(), Some(0));
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn a_killed_server_costs_its_workers_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let worker = Up::worker(folder.path(), &[]);
+    server.apply(&slow_agent()).ok();
+    let name = server.ostler(["run", "-d", "slow", "hi"]).ok().trim().to_owned();
+    let mut follow = ostler(folder.path());
+    let mut follow =
+        follow.args(["events", &name, "-f"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let events = support::lines_of(follow.stdout.take().unwrap());
+    assert!(events.iter().any(|line| line.contains("attempt_started")));
+    server.signal(Signal::KILL);
+    drop(server);
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+
+    let server = Up::server(folder.path(), &address);
+    worker.wait_for_line("linked");
+    let events = server.ostler(["events", &name]);
+    assert_eq!(events.ok().matches("attempt_started").count(), 1, "the same attempt goes on: {events:?}");
+    assert_eq!(events.stdout.matches("attempt_ended").count(), 0, "{events:?}");
+    server.ostler(["cancel", &name]).ok();
+    assert_eq!(worker.stop().code(), Some(0));
+}
+
+#[test]
+fn a_worker_says_what_keeps_it_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = |arguments: &[&str]| run(ostler(folder.path()).arg("worker").args(arguments));
+    worker(&[]).failed(6, &["no server found", "ostler up"]);
+    worker(&["--server", "http://127.0.0.1:9"]).failed(7, &["no token", "OSTLER_WORKER_TOKEN"]);
+    worker(&["--server", "nonsense", "--token", "x"]).failed(2, &["nonsense", "http://HOST:PORT"]);
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    worker(&["--token", "wrong"]).failed(7, &["refused", "worker-token"]);
+    drop(server);
+}
+
+#[test]
+fn settings_come_from_flags_variables_and_a_file_and_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".ostler")).unwrap();
+    let file = folder.path().join(".ostler/config.yaml");
+    fs::write(&file, "lease: 9s\nstore: postgres://me:geheim@db/ostler\nworker:\n  labels: {disk: ssd}\n")
+        .unwrap();
+    let shown = run(ostler(folder.path())
+        .args(["config", "show", "--slots", "3"])
+        .env("OSTLER_LISTEN", "127.0.0.1:1"));
+    let row = |setting: &str| -> Vec<String> {
+        let line = shown.ok().lines().find(|line| line.starts_with(setting)).unwrap();
+        line.split_whitespace().map(ToOwned::to_owned).collect()
+    };
+    assert_eq!(row("listen"), ["listen", "127.0.0.1:1", "OSTLER_LISTEN"]);
+    assert_eq!(row("lease"), ["lease", "9s", ".ostler/config.yaml:1:1"]);
+    assert_eq!(row("store"), ["store", "postgres://me:***@db/ostler", ".ostler/config.yaml:2:1"]);
+    assert_eq!(row("worker.slots"), ["worker.slots", "3", "--slots"]);
+    assert_eq!(row("worker.labels"), ["worker.labels", "disk=ssd", ".ostler/config.yaml:4:12"]);
+    assert_eq!(row("insecure"), ["insecure", "false", "default"]);
+    assert_eq!(row("worker.ca")[1..], ["-", "not", "set"]);
+    let json = run(ostler(folder.path()).args(["config", "show", "-o", "json"]));
+    let settings: serde_json::Value = serde_json::from_str(json.ok()).unwrap();
+    assert!(!json.stdout.contains("geheim") && settings.as_array().unwrap().len() > 10);
+
+    fs::write(&file, "lease: soon\nlisten: 127.0.0.1\nwroker: {slots: 1}\n").unwrap();
+    run(ostler(folder.path()).args(["up", "--slots", "none"])).failed(
+        2,
+        &[
+            "config.yaml:1:1",
+            "config.yaml:2:1",
+            "wroker.slots is no setting, did you mean \"worker.slots\"?",
+            "--slots",
+        ],
+    );
+}

@@ -1,0 +1,338 @@
+//! One connection to one server, with its two streams.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::uri::PathAndQuery;
+use hyper::{body::Incoming, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use ostler_kernel::{
+    Runtime,
+    runtime::{AbortOnDrop, timeout},
+};
+use rustls::pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::{mpsc, oneshot},
+};
+use tokio_rustls::TlsConnector;
+use tonic::{
+    Code, Status, Streaming,
+    body::Body,
+    client::{Grpc, GrpcService},
+    metadata::{AsciiMetadataValue, errors::InvalidMetadataValue},
+};
+
+use super::{Dial, DialError, ServerAddress};
+use crate::{
+    LinkError, Request, Response,
+    grpc::{
+        Answer, BULK, CONNECTION_WINDOW, CONTROL, STREAM_WINDOW, VERSION_HEADER, VERSIONS, VERSIONS_HEADER,
+        WORKER_HEADER,
+        frame::{Assembly, Frame, FrameCodec, cut},
+        path_of,
+        tls::handshake_error,
+        write_versions,
+    },
+};
+
+/// How long it may take until a server has let us in.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A server that answers nothing for so long is gone, whatever the network pretends.
+const ALIVE_EVERY: Duration = Duration::from_secs(2);
+const ALIVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Frames that may wait to be sent.
+const ROOM: usize = 64;
+
+pub struct Connection {
+    control: Half,
+    bulk: Half,
+    version: String,
+    _driving: AbortOnDrop,
+}
+
+impl Connection {
+    pub async fn open(
+        server: &ServerAddress,
+        dial: &Dial,
+        tls: &Arc<rustls::ClientConfig>,
+        runtime: &Arc<dyn Runtime>,
+    ) -> Result<Self, DialError> {
+        let opening = timeout(&**runtime, PATIENCE, Self::try_open(server, dial, tls, runtime));
+        match opening.await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(failure)) => Err(failure.of(server)),
+            Err(_) => Err(Failure::Unreachable("no answer".to_owned()).of(server)),
+        }
+    }
+
+    async fn try_open(
+        server: &ServerAddress,
+        dial: &Dial,
+        tls: &Arc<rustls::ClientConfig>,
+        runtime: &Arc<dyn Runtime>,
+    ) -> Result<Self, Failure> {
+        let stream = TcpStream::connect((server.host.as_str(), server.port)).await.map_err(unreachable)?;
+        // Without it answers are only slower.
+        let _ = stream.set_nodelay(true);
+        let (sender, driving) = if server.is_tls {
+            let name = ServerName::try_from(server.host.clone())
+                .map_err(|_| Failure::Refused(format!("{:?} is no name for TLS", server.host)))?;
+            let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await;
+            shake_hands(stream.map_err(|error| Failure::Refused(handshake_error(error)))?, runtime).await?
+        } else {
+            shake_hands(stream, runtime).await?
+        };
+        let mut opener = Opener { sender, server, dial, runtime };
+        let (control, version) = opener.open(CONTROL).await?;
+        let (bulk, _) = opener.open(BULK).await?;
+        Ok(Self { control, bulk, version, _driving: driving })
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.control.pending.is_open() && self.bulk.pending.is_open()
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub async fn call(&self, request: &Request) -> Result<Response, LinkError> {
+        match path_of(request) {
+            BULK => self.bulk.call(request).await,
+            _ => self.control.call(request).await,
+        }
+    }
+}
+
+enum Failure {
+    Unreachable(String),
+    Refused(String),
+}
+
+impl Failure {
+    fn of(self, server: &ServerAddress) -> DialError {
+        let server = server.to_string();
+        match self {
+            Failure::Unreachable(reason) => DialError::Unreachable { server, reason },
+            Failure::Refused(reason) => DialError::Refused { server, reason },
+        }
+    }
+}
+
+fn unreachable(error: impl ToString) -> Failure {
+    Failure::Unreachable(error.to_string())
+}
+
+/// Begins HTTP/2, and keeps it going in the background.
+async fn shake_hands(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    runtime: &Arc<dyn Runtime>,
+) -> Result<(http2::SendRequest<Body>, AbortOnDrop), Failure> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .keep_alive_interval(ALIVE_EVERY)
+        .keep_alive_timeout(ALIVE_WITHIN)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let (sender, connection) = http.handshake(TokioIo::new(stream)).await.map_err(unreachable)?;
+    let driving = async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "the link was lost");
+        }
+    };
+    Ok((sender, runtime.spawn("link connection", Box::pin(driving)).abort_on_drop()))
+}
+
+struct Opener<'a> {
+    sender: http2::SendRequest<Body>,
+    server: &'a ServerAddress,
+    dial: &'a Dial,
+    runtime: &'a Arc<dyn Runtime>,
+}
+
+impl Opener<'_> {
+    /// Opens a stream, and says which version the server speaks on it.
+    async fn open(&mut self, path: &'static str) -> Result<(Half, String), Failure> {
+        let (frames, mut to_send) = mpsc::channel(ROOM);
+        let mut request = tonic::Request::new(stream::poll_fn(move |cx| to_send.poll_recv(cx)));
+        let no_header =
+            |_: InvalidMetadataValue| Failure::Refused("the token or the name is no header".into());
+        let mut insert = |header, value: String| {
+            let value = value.parse::<AsciiMetadataValue>().map_err(no_header)?;
+            request.metadata_mut().insert(header, value);
+            Ok::<_, Failure>(())
+        };
+        insert("authorization", format!("Bearer {}", self.dial.token))?;
+        insert(WORKER_HEADER, self.dial.worker.clone())?;
+        insert(VERSIONS_HEADER, write_versions(VERSIONS))?;
+        let mut grpc = Grpc::with_origin(Sender(self.sender.clone()), self.server.origin().clone());
+        let opened = grpc.streaming(request, PathAndQuery::from_static(path), FrameCodec).await;
+        let response = opened.map_err(|status| refusal(&status))?;
+        let version = response.metadata().get(VERSION_HEADER).and_then(|version| version.to_str().ok());
+        let version = version.map(ToOwned::to_owned);
+        let version = version.ok_or_else(|| Failure::Refused("it is not an Ostler server".to_owned()))?;
+        let pending = Arc::new(Pending::default());
+        let reading = read(response.into_inner(), Arc::clone(&pending));
+        let reading = self.runtime.spawn("link answers", Box::pin(reading)).abort_on_drop();
+        Ok((Half { frames, pending, next: AtomicU64::new(1), _reading: reading }, version))
+    }
+}
+
+/// Who is not let in now won't be the next time either, unless something changes; all else may pass.
+fn refusal(status: &Status) -> Failure {
+    match status.code() {
+        Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::FailedPrecondition
+        | Code::InvalidArgument
+        | Code::Unimplemented => Failure::Refused(status.message().to_owned()),
+        _ => Failure::Unreachable(status.message().to_owned()),
+    }
+}
+
+/// One stream: requests up, answers down.
+struct Half {
+    frames: mpsc::Sender<Frame>,
+    pending: Arc<Pending>,
+    next: AtomicU64,
+    _reading: AbortOnDrop,
+}
+
+impl Half {
+    async fn call(&self, request: &Request) -> Result<Response, LinkError> {
+        let message = serde_json::to_vec(request)
+            .map_err(|error| LinkError::Rejected { message: format!("can't be written down: {error}") })?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let answer = self.pending.expect(number).ok_or_else(lost)?;
+        let _awaiting = Awaiting { half: self, number };
+        for frame in cut(number, message.into()) {
+            self.frames.send(frame).await.map_err(|_| lost())?;
+        }
+        let answer = answer.await.map_err(|_| lost())?;
+        serde_json::from_slice::<Answer>(&answer)
+            .map_err(|error| LinkError::Rejected {
+                message: format!("the answer is not understood: {error}"),
+            })?
+            .into()
+    }
+}
+
+fn lost() -> LinkError {
+    LinkError::Unavailable { message: "the connection was lost".to_owned() }
+}
+
+/// Whoever stops waiting tells the server, which then need not go on.
+struct Awaiting<'a> {
+    half: &'a Half,
+    number: u64,
+}
+
+impl Drop for Awaiting<'_> {
+    fn drop(&mut self) {
+        if self.half.pending.take(self.number).is_some() {
+            // No room: then it will answer nobody.
+            let _ = self.half.frames.try_send(Frame { call: self.number, cancel: true, ..Frame::default() });
+        }
+    }
+}
+
+/// Who waits for which answer. None once the stream is over.
+struct Pending(Mutex<Option<BTreeMap<u64, oneshot::Sender<Bytes>>>>);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self(Mutex::new(Some(BTreeMap::new())))
+    }
+}
+
+impl Pending {
+    fn expect(&self, number: u64) -> Option<oneshot::Receiver<Bytes>> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().as_mut()?.insert(number, sender);
+        Some(receiver)
+    }
+
+    fn take(&self, number: u64) -> Option<oneshot::Sender<Bytes>> {
+        self.lock().as_mut()?.remove(&number)
+    }
+
+    fn is_open(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    fn close(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<u64, oneshot::Sender<Bytes>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hands answers to those who wait for them, until the stream is over.
+async fn read(mut answers: Streaming<Frame>, pending: Arc<Pending>) {
+    // However this ends, nobody is to wait in vain.
+    let _closing = Closing(&pending);
+    let mut assembly = Assembly::default();
+    loop {
+        let frame = match answers.message().await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return,
+            Err(status) => {
+                tracing::debug!(%status, "the stream of answers broke off");
+                return;
+            }
+        };
+        let number = frame.call;
+        match assembly.add(frame) {
+            Ok(None) => {}
+            // Nobody may wait any more; they are gone, then.
+            Ok(Some(answer)) => drop(pending.take(number).map(|waiting| waiting.send(answer))),
+            Err(error) => {
+                tracing::warn!(%error, "the server sends what makes no sense");
+                return;
+            }
+        }
+    }
+}
+
+struct Closing<'a>(&'a Pending);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// What tonic asks of a connection.
+struct Sender(http2::SendRequest<Body>);
+
+impl GrpcService<Body> for Sender {
+    type ResponseBody = Incoming;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Incoming>, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
