@@ -5,11 +5,14 @@ pub mod archive;
 pub mod backup;
 pub mod cancel;
 pub mod config;
+pub mod cordon;
 pub mod delete;
+pub mod describe;
 pub mod events;
 pub mod get;
 pub mod logs;
 pub mod ps;
+pub mod release;
 pub mod retry;
 pub mod run;
 pub mod server;
@@ -17,6 +20,7 @@ pub mod trace;
 pub mod up;
 pub mod version;
 pub mod worker;
+pub mod workers;
 
 mod serving;
 mod target;
@@ -31,6 +35,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Worker(arguments) => worker::run(arguments, app).await,
         Command::Apply(arguments) => apply::run(arguments, app).await,
         Command::Get(arguments) => get::run(arguments, app).await,
+        Command::Describe(arguments) => describe::run(arguments, app).await,
         Command::Delete(arguments) => delete::run(arguments, app).await,
         Command::Run(arguments) => run::run(arguments, app).await,
         Command::Ps(arguments) => ps::run(arguments, app).await,
@@ -38,8 +43,13 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Events(arguments) => events::run(arguments, app).await,
         Command::Trace(arguments) => trace::run(arguments, app).await,
         Command::Cancel(arguments) => cancel::run(arguments, app).await,
+        Command::Release(arguments) => release::run(arguments, app).await,
         Command::Retry(arguments) => retry::run(arguments, app).await,
         Command::Archive(arguments) => archive::run(arguments, app).await,
+        Command::Workers(arguments) => workers::run(arguments, app).await,
+        Command::Cordon(arguments) => cordon::cordon(arguments, app).await,
+        Command::Uncordon(arguments) => cordon::uncordon(arguments, app).await,
+        Command::Drain(arguments) => cordon::drain(arguments, app).await,
         Command::Backup(arguments) => backup::run(arguments, app).await,
         Command::Config(arguments) => config::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,

@@ -14,6 +14,7 @@ mod resources;
 mod sse;
 mod tasks;
 mod transport;
+mod workers;
 
 pub use client::{Client, Health, Version};
 pub use error::{ClientError, FieldProblem, Problem};
@@ -21,3 +22,4 @@ pub use follow::Followed;
 pub use resources::{Page, PageRequest};
 pub use tasks::{CreatedTask, TaskQuery};
 pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, StepView, TaskView};
+pub use workers::{WorkerDecision, WorkerView};

@@ -10,7 +10,7 @@ pub use event::{
     AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, OpenedStep, StateName, StepFinished,
 };
 pub use step::{StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
-pub use task::{TaskMetadata, TaskOutput, TaskRetry, TaskSpecView, TaskStatus, TaskView};
+pub use task::{TaskMetadata, TaskOutput, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor};
 
 /// Why something failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,13 +6,16 @@ pub mod cancel;
 pub mod create_task;
 pub mod retry;
 
-use ostler_kernel::{Bundle, TaskId, TaskState, run::RunView};
+use ostler_kernel::{
+    Bundle, Task, TaskId, TaskState,
+    run::{RunView, blocker::Blocker},
+};
 use ostler_store::{StoreExt, TaskFilter, TaskRef, TaskRow};
 
 use crate::{Control, ControlError};
 
 /// How often a decision is made anew when someone else was quicker.
-const TRIES: usize = 32;
+pub(crate) const TRIES: usize = 32;
 
 impl Control {
     pub async fn task(&self, namespace: &str, reference: &str) -> Result<TaskRow, ControlError> {
@@ -40,6 +43,14 @@ impl Control {
             row.task.usage = run.usage;
         }
         Ok(())
+    }
+
+    /// What a waiting task waits for.
+    pub async fn blocker(&self, task: &Task) -> Result<Option<Blocker>, ControlError> {
+        match task.state {
+            TaskState::Waiting { on } => Ok(self.store.blocker(on).await?),
+            _ => Ok(None),
+        }
     }
 
     /// Reads the task's run, decides, commits; again if something changed in between. Returns the view that

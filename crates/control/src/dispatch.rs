@@ -12,7 +12,7 @@ use ostler_kernel::{Lease, task::input::Input};
 use ostler_link::{
     Assignment, ClaimRequest, DeltasRequest, InputsRequest, LinkError, Request, Response, WorkerPort,
 };
-use ostler_store::{Claim, StoreError, StoreExt};
+use ostler_store::{StoreError, StoreExt};
 
 use crate::{Control, feed::Feed, leases::is_held_by, waiting::Waited};
 
@@ -50,12 +50,14 @@ impl Control {
             claim: request.number,
         };
         loop {
-            let ready = hints.borrow_and_update().ready;
-            let claim = Claim { lease: lease.clone(), slots: request.slots, now: self.runtime.now() };
+            let seen = *hints.borrow_and_update();
+            let claim = self.claim_of(lease.clone(), request.slots);
             let mut claimed = self.store.claim(claim).await.map_err(unavailable)?;
             if claimed.is_empty() {
                 let left = deadline.saturating_sub(self.runtime.monotonic());
-                let changed = hints.wait_for(|hint| hint.ready != ready);
+                // A changed quota may let someone in.
+                let changed =
+                    hints.wait_for(|hint| (hint.ready, hint.resources) != (seen.ready, seen.resources));
                 let place = self.waiting.join(lease.clone(), request.slots);
                 match place.wait(&*self.runtime, left, changed).await {
                     Waited::Answered(answer) => claimed = answer.map_err(unavailable)?,
@@ -92,6 +94,6 @@ impl Control {
 }
 
 /// Whatever is wrong with the store, the worker's only way on is to ask again.
-fn unavailable(error: StoreError) -> LinkError {
+pub(crate) fn unavailable(error: StoreError) -> LinkError {
     LinkError::Unavailable { message: error.to_string() }
 }

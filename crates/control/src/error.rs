@@ -1,5 +1,7 @@
 //! What can go wrong with a command, with a stable code for each.
 
+use std::time::Duration;
+
 use ostler_spec::Problem;
 use ostler_store::StoreError;
 
@@ -20,6 +22,9 @@ pub enum ControlError {
     NotEnded { name: String, state: &'static str },
     #[error("the store can't serve this now")]
     Store(#[from] StoreError),
+    /// More than there may be; later there may be room again.
+    #[error("{message}")]
+    TooMany { message: String, retry_after: Duration },
     /// Others kept getting in between.
     #[error("too many others changed it at the same time; try again")]
     Contended,
@@ -36,6 +41,7 @@ impl ControlError {
             ControlError::Ended { .. } => "task_ended",
             ControlError::NotEnded { .. } => "task_not_ended",
             ControlError::Store(_) => "store_unavailable",
+            ControlError::TooMany { .. } => "too_many_tasks",
             ControlError::Contended => "contended",
         }
     }

@@ -10,26 +10,31 @@ pub mod feed;
 mod dispatch;
 mod leases;
 mod plans;
+mod quotas;
 mod reconcilers;
 mod resources;
 mod signals;
 mod waiting;
+mod workers;
 
 use std::{sync::Arc, time::Duration};
 
-use ostler_kernel::{Bundle, Refusal, Runtime, Write, runtime::AbortOnDrop};
+use ostler_kernel::{Bundle, Lease, Refusal, Runtime, Write, runtime::AbortOnDrop};
 use ostler_store::{Claim, Committed, Store, StoreError};
 
 pub use commands::create_task::{Created, NewTask};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
 pub use ostler_store as store;
+pub use workers::{Phase, WorkerView};
 use {
     feed::Hub,
     leases::Leases,
     plans::Plans,
+    quotas::Quotas,
     signals::Signals,
     waiting::{Waiting, WaitingClaim},
+    workers::Workers,
 };
 
 #[derive(Debug, Clone)]
@@ -50,6 +55,8 @@ pub struct Control {
     config: ControlConfig,
     leases: Leases,
     plans: Plans,
+    quotas: Quotas,
+    workers: Workers,
     signals: Signals,
     waiting: Waiting,
     feed: Arc<Hub>,
@@ -68,6 +75,8 @@ impl Control {
             runtime,
             config,
             leases: Leases::default(),
+            quotas: Quotas::default(),
+            workers: Workers::default(),
             signals: Signals::default(),
             waiting: Waiting::default(),
             feed: Arc::new(Hub::default()),
@@ -79,11 +88,13 @@ impl Control {
         let judge = Arc::clone(self);
         let waker = Arc::clone(self);
         let follower = Arc::clone(self);
+        let quotas = Arc::clone(self);
         let spawn = |name, future| self.runtime.spawn(name, future).abort_on_drop();
         Background {
             _activities: vec![
                 spawn("lease judge", Box::pin(async move { judge.judge_leases().await })),
                 spawn("due wake", Box::pin(async move { waker.wake_due().await })),
+                spawn("quotas", Box::pin(async move { quotas.follow_quotas().await })),
                 spawn("log follower", Box::pin(async move { follower.follow_log().await })),
             ],
         }
@@ -110,9 +121,13 @@ impl Control {
         results?.pop().ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))
     }
 
+    fn claim_of(&self, lease: Lease, slots: usize) -> Claim {
+        Claim { lease, slots, shares: self.quotas.shares(), now: self.runtime.now() }
+    }
+
     async fn claim_for(&self, waiting: WaitingClaim) {
         let WaitingClaim { lease, slots, answer, .. } = waiting;
-        let claimed = self.store.claim(Claim { lease, slots, now: self.runtime.now() }).await;
+        let claimed = self.store.claim(self.claim_of(lease, slots)).await;
         // Nobody waits for it any more? Then its worker's next renewal frees what it was given.
         drop(answer.send(claimed));
     }

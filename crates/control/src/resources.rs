@@ -22,6 +22,7 @@ impl Control {
             let stored = self.next_version(&key, &resource, former.as_ref());
             let version = former.map(|former| former.version);
             if self.commit(resource::put(stored.clone(), version)).await?.is_ok() {
+                self.changed(resource.kind()).await?;
                 return restore(&stored);
             }
         }
@@ -55,7 +56,13 @@ impl Control {
             return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
         }
         let deleted = self.commit(resource::delete(key, None)).await?;
-        deleted.map(drop).map_err(|refusal| ControlError::Conflict(refusal.to_string()))
+        deleted.map_err(|refusal| ControlError::Conflict(refusal.to_string()))?;
+        self.changed(kind).await
+    }
+
+    /// Whoever set a quota finds it in force.
+    async fn changed(&self, kind: Kind) -> Result<(), ControlError> {
+        if kind == Kind::Quota { self.read_quotas().await } else { Ok(()) }
     }
 
     pub(crate) async fn spec(

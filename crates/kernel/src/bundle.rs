@@ -11,6 +11,7 @@ use crate::{
     resource::{ResourceKey, StoredResource},
     run::blocker::Blocker,
     task::input::Input,
+    worker::Standing,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,7 @@ pub enum Command {
     Archive,
     Register,
     Renew,
+    Stand,
     Apply,
     Delete,
     PutBlob,
@@ -113,6 +115,10 @@ pub enum Write {
     Renewal {
         worker: String,
         counter: u64,
+    },
+    Standing {
+        worker: String,
+        standing: Standing,
     },
     Resource(StoredResource),
     DeleteResource(ResourceKey),

@@ -1,7 +1,11 @@
 //! The queue: in which order runs that are ready get claimed. Namespaces share first; inside one, a run's
 //! rank is fixed when it becomes ready, so that waiting overtakes and nothing starves.
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +47,90 @@ pub struct Lane {
     /// How many runs of the class may hold a lease at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// What a worker must have to take one of them.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
+    /// Its namespace holds a limit too: whoever leaves may make room for another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub capped: bool,
+}
+
+impl Lane {
+    pub fn new(namespace: impl Into<String>, class: impl Into<String>) -> Self {
+        let (limit, requires, capped) = (None, Requirements::default(), false);
+        Self { namespace: namespace.into(), class: class.into(), limit, requires, capped }
+    }
+
+    /// What tells it from the other lanes of its namespace. A class has no blanks in it.
+    pub fn key(&self) -> Cow<'_, str> {
+        match self.requires.text() {
+            text if text.is_empty() => Cow::Borrowed(&self.class),
+            text => Cow::Owned(format!("{} {text}", self.class)),
+        }
+    }
+
+    /// Whether a run that leaves may let another one in.
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some() || self.capped
+    }
+}
+
+/// What a run asks of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct Requirements {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub capabilities: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl Requirements {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Empty if nothing is asked for; the same text for the same requirements.
+    pub fn text(&self) -> String {
+        // Plain values can always be written.
+        if self.is_empty() { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
+    }
+
+    /// What [`Self::text`] wrote.
+    pub fn from_text(text: &str) -> serde_json::Result<Self> {
+        if text.is_empty() { Ok(Self::default()) } else { serde_json::from_str(text) }
+    }
+}
+
+/// How namespaces share what there is; those that are not named are like each other. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shares(Arc<BTreeMap<String, Share>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Twice the weight, twice the turns.
+    pub weight: u32,
+    /// How many runs of the namespace may hold a lease at once.
+    pub limit: Option<u32>,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { weight: 1, limit: None }
+    }
+}
+
+impl Shares {
+    pub fn of(&self, namespace: &str) -> Share {
+        self.0.get(namespace).copied().unwrap_or_default()
+    }
+}
+
+impl FromIterator<(String, Share)> for Shares {
+    fn from_iter<I: IntoIterator<Item = (String, Share)>>(shares: I) -> Self {
+        Self(Arc::new(shares.into_iter().collect()))
+    }
 }
 
 /// A ready run that a claim may take.
@@ -50,14 +138,50 @@ pub struct Lane {
 pub struct Candidate {
     pub run: RunId,
     pub namespace: String,
+    pub class: String,
     pub rank: i64,
 }
 
-/// Picks `slots` of the candidates: each time from the namespace that was served least, and there the run of
-/// the lowest rank. `served` is a store's memory of earlier claims; losing it costs a little fairness, no more.
+/// How many more may be let in where there is a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rooms {
+    /// By namespace and class.
+    pub classes: BTreeMap<(String, String), usize>,
+    pub namespaces: BTreeMap<String, usize>,
+}
+
+impl Rooms {
+    /// How many more of a class may enter.
+    pub fn of(&self, namespace: &str, class: &str) -> usize {
+        let class = self.classes.get(&(namespace.to_owned(), class.to_owned()));
+        let namespace = self.namespaces.get(namespace);
+        class.into_iter().chain(namespace).min().copied().unwrap_or(usize::MAX)
+    }
+
+    /// The room for one more of a kind, if there is any; it is taken.
+    fn enter(&mut self, candidate: &Candidate) -> bool {
+        let class = self.classes.get_mut(&(candidate.namespace.clone(), candidate.class.clone()));
+        let namespace = self.namespaces.get_mut(&candidate.namespace);
+        let mut rooms = [class, namespace];
+        let has_room = rooms.iter().flatten().all(|room| **room > 0);
+        if has_room {
+            rooms.iter_mut().flatten().for_each(|room| **room -= 1);
+        }
+        has_room
+    }
+}
+
+/// What one turn costs a namespace of weight 1.
+const TURN: u64 = 1 << 20;
+
+/// Picks `slots` of the candidates: each time from the namespace that was served least for its weight, and there the
+/// run of the lowest rank, as far as there is room. `served` is a store's memory of earlier claims; losing it costs a
+/// little fairness, no more.
 pub fn choose(
     mut candidates: Vec<Candidate>,
     slots: usize,
+    mut rooms: Rooms,
+    shares: &Shares,
     served: &mut BTreeMap<String, u64>,
 ) -> Vec<RunId> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse((candidate.rank, candidate.run)));
@@ -71,9 +195,12 @@ pub fn choose(
         let next =
             waiting.keys().min_by_key(|namespace| served.get(*namespace).copied().unwrap_or(0)).cloned();
         let Some(namespace) = next else { break };
-        if let Some(candidate) = waiting.get_mut(&namespace).and_then(Vec::pop) {
+        if let Some(candidate) = waiting.get_mut(&namespace).and_then(Vec::pop)
+            && rooms.enter(&candidate)
+        {
             chosen.push(candidate.run);
-            *served.entry(namespace.clone()).or_default() += 1;
+            let weight = u64::from(shares.of(&namespace).weight.max(1));
+            *served.entry(namespace.clone()).or_default() += TURN / weight;
         }
         waiting.retain(|_, runs| !runs.is_empty());
     }
@@ -99,15 +226,24 @@ mod tests {
         Candidate {
             run: RunId::from_parts(Timestamp::from_millis(0), 0, n),
             namespace: namespace.to_owned(),
+            class: "agent".to_owned(),
             rank,
         }
+    }
+
+    fn choose_freely(
+        candidates: Vec<Candidate>,
+        slots: usize,
+        served: &mut BTreeMap<String, u64>,
+    ) -> Vec<RunId> {
+        choose(candidates, slots, Rooms::default(), &Shares::default(), served)
     }
 
     #[test]
     fn a_flood_in_one_namespace_does_not_keep_another_waiting() {
         let mut candidates: Vec<_> = (0..100_u32).map(|n| candidate("flood", n.into(), n.into())).collect();
         candidates.push(candidate("small", 1000, 500));
-        let chosen = choose(candidates.clone(), 2, &mut BTreeMap::new());
+        let chosen = choose_freely(candidates.clone(), 2, &mut BTreeMap::new());
         assert_eq!(chosen, [candidates[0].run, candidates[100].run]);
     }
 
@@ -119,7 +255,7 @@ mod tests {
         let much_later = Timestamp::from_millis(1_100_000);
         assert!(rank(early, Priority::Normal) < rank(much_later, Priority::High), "waiting overtakes");
         let candidates = vec![candidate("a", 5, 1), candidate("a", -5, 2), candidate("a", 0, 3)];
-        let chosen = choose(candidates.clone(), 9, &mut BTreeMap::new());
+        let chosen = choose_freely(candidates.clone(), 9, &mut BTreeMap::new());
         assert_eq!(chosen, [candidates[1].run, candidates[2].run, candidates[0].run]);
     }
 
@@ -127,8 +263,51 @@ mod tests {
     fn turns_are_remembered_between_claims() {
         let mut served = BTreeMap::new();
         let both = vec![candidate("a", 0, 1), candidate("b", 0, 2)];
-        let first = choose(both.clone(), 1, &mut served);
-        let second = choose(both.clone(), 1, &mut served);
+        let first = choose_freely(both.clone(), 1, &mut served);
+        let second = choose_freely(both.clone(), 1, &mut served);
         assert_ne!(first, second);
+    }
+
+    #[test]
+    fn turns_go_by_weight() {
+        let heavy = Share { weight: 3, limit: None };
+        let shares: Shares = [("heavy".to_owned(), heavy)].into_iter().collect();
+        let all: Vec<_> = (0..40_u32)
+            .flat_map(|n| {
+                [candidate("heavy", n.into(), n.into()), candidate("light", n.into(), 100 + u64::from(n))]
+            })
+            .collect();
+        let (mut served, mut turns) = (BTreeMap::new(), 0);
+        for _ in 0..10 {
+            let chosen = choose(all.clone(), 2, Rooms::default(), &shares, &mut served);
+            turns += chosen
+                .iter()
+                .filter(|run| all.iter().any(|c| c.run == **run && c.namespace == "heavy"))
+                .count();
+        }
+        assert_eq!(turns, 15, "three of four of twenty");
+    }
+
+    #[test]
+    fn nobody_enters_where_there_is_no_room() {
+        let candidates =
+            vec![candidate("a", 0, 1), candidate("a", 1, 2), candidate("b", 2, 3), candidate("b", 3, 4)];
+        let rooms = Rooms {
+            classes: [(("a".to_owned(), "agent".to_owned()), 1)].into(),
+            namespaces: [("b".to_owned(), 1), ("a".to_owned(), 5)].into(),
+        };
+        let chosen = choose(candidates.clone(), 9, rooms, &Shares::default(), &mut BTreeMap::new());
+        assert_eq!(chosen, [candidates[0].run, candidates[2].run]);
+    }
+
+    #[test]
+    fn requirements_are_read_as_they_are_written() {
+        let requires =
+            Requirements { region: Some("eu".into()), model: None, capabilities: ["gpu".into()].into() };
+        assert_eq!(Requirements::from_text(&requires.text()).unwrap(), requires);
+        assert_eq!(Requirements::default().text(), "");
+        let lane = Lane { requires, ..Lane::new("n", "agent") };
+        assert_eq!(lane.key(), r#"agent {"region":"eu","capabilities":["gpu"]}"#);
+        assert_eq!(Lane::new("n", "agent").key(), "agent");
     }
 }

@@ -18,6 +18,10 @@ impl Timestamp {
         self.0
     }
 
+    pub fn before(self, delay: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     pub fn after(self, delay: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX)))
     }

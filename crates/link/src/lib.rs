@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub use message::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
-    RegisterRequest, Registered, RenewRequest, Request, Response, Signal, SignalKind, SignalsRequest,
+    RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, Signal, SignalKind,
+    SignalsRequest,
 };
 pub use tokio_runtime::TokioRuntime;
 
@@ -67,8 +68,8 @@ calls! {
     claim(Claim(ClaimRequest)) -> Assigned(Vec<Assignment>);
     journal(Journal(JournalRequest)) -> Journaled(());
     leave(Leave(LeaveRequest)) -> Left(());
-    /// Says that the worker lives, and which runs it holds; learns which of them it lost.
-    renew(Renew(RenewRequest)) -> Renewed(Vec<(ostler_kernel::RunId, u64)>);
+    /// Says that the worker lives, and which runs it holds; learns which of them it lost, and whether it may keep the rest.
+    renew(Renew(RenewRequest)) -> Renewed(Renewed);
     /// Waits for something that concerns the caller's runs.
     signals(Signals(SignalsRequest)) -> Signals(Vec<Signal>);
     inputs(Inputs(InputsRequest)) -> Inputs(Vec<ostler_kernel::task::input::Input>);

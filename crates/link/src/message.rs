@@ -46,7 +46,7 @@ pub enum Response {
     Assigned(Vec<Assignment>),
     Journaled(()),
     Left(()),
-    Renewed(Vec<(RunId, u64)>),
+    Renewed(Renewed),
     Signals(Vec<Signal>),
     Inputs(Vec<Input>),
     Shown(()),
@@ -129,6 +129,15 @@ pub struct RenewRequest {
     pub claimed: u64,
     /// The runs held, each with the epoch of its lease.
     pub held: Vec<(RunId, u64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// Of what it believes to hold, what it does not, each with the epoch of its former lease.
+    pub lost: Vec<(RunId, u64)>,
+    /// Give back what is held, once the steps under way are done.
+    #[serde(default)]
+    pub drain: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! What a caller is told when something is refused: a problem document (RFC 9457) with a stable code, a
 //! sentence that helps, and where there is one a way out.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
@@ -17,6 +19,8 @@ pub struct Problem {
     detail: String,
     problems: Vec<FieldProblem>,
     remedy: Option<&'static str>,
+    /// When it may be worth another try.
+    retry_after: Option<Duration>,
 }
 
 /// One mistake in a manifest.
@@ -34,7 +38,7 @@ pub struct FieldProblem {
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), problems: Vec::new(), remedy: None }
+        Self { status, code, detail: detail.into(), problems: Vec::new(), remedy: None, retry_after: None }
     }
 
     pub fn detail(&self) -> &str {
@@ -44,6 +48,12 @@ impl Problem {
     #[must_use]
     pub fn remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
+    }
+
+    /// It passes.
+    fn unavailable(self) -> Self {
+        let problem = self.remedy("try again; the server's log says what is wrong");
+        Self { retry_after: Some(Duration::from_secs(1)), ..problem }
     }
 
     pub fn bad_parameter(detail: impl Into<String>) -> Self {
@@ -100,8 +110,10 @@ impl Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(delay) = self.retry_after {
+            // Whole seconds, and not one too few.
+            let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         *response.body_mut() = body.into();
     }
@@ -139,6 +151,7 @@ impl From<ControlError> for Problem {
             }
             ControlError::NotFound { .. } => StatusCode::NOT_FOUND,
             ControlError::BadReference(_) => StatusCode::BAD_REQUEST,
+            ControlError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             ControlError::Conflict(_)
             | ControlError::Ended { .. }
             | ControlError::NotEnded { .. }
@@ -146,7 +159,12 @@ impl From<ControlError> for Problem {
         };
         let problem = Self::new(status, error.code(), error.to_string());
         match error {
-            ControlError::Store(_) => problem.remedy("try again; the server's log says what is wrong"),
+            ControlError::Store(_) => problem.unavailable(),
+            ControlError::TooMany { retry_after, .. } => {
+                let problem =
+                    problem.remedy("send it again after the time in Retry-After; a Quota sets the limit");
+                Self { retry_after: Some(retry_after), ..problem }
+            }
             ControlError::Ended { .. } => problem.remedy("to do it again, retry it: that makes a new task"),
             ControlError::NotEnded { .. } => problem.remedy("wait for it to end, or cancel it"),
             _ => problem,

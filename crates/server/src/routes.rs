@@ -4,6 +4,7 @@ mod backup;
 mod resources;
 mod tasks;
 mod version;
+mod workers;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub fn all(app: Arc<App>) -> Router {
         .route("/v1/backup", post(backup::create))
         .merge(resources::routes())
         .merge(tasks::routes())
+        .merge(workers::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         // The gate has read the body already, within its own bounds.

@@ -3,3 +3,4 @@
 pub mod list;
 pub mod log_line;
 pub mod task;
+pub mod worker;

@@ -7,19 +7,20 @@ use serde_json::Value as Json;
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::resource::Spec;
-use crate::{agent, model_endpoint, task, tool};
+use crate::{agent, model_endpoint, quota, task, tool};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Agent,
     ModelEndpoint,
     Tool,
+    Quota,
     Task,
 }
 
 /// Every kind this version knows, in the order in which a set of them is best applied.
 pub fn kinds() -> impl ExactSizeIterator<Item = &'static KindInfo> {
-    [Kind::ModelEndpoint, Kind::Tool, Kind::Agent, Kind::Task].into_iter().map(Kind::info)
+    [Kind::Quota, Kind::ModelEndpoint, Kind::Tool, Kind::Agent, Kind::Task].into_iter().map(Kind::info)
 }
 
 /// What is known about a kind without having one. Each kind's file holds its own.
@@ -42,6 +43,7 @@ impl Kind {
             Self::Agent => &agent::INFO,
             Self::ModelEndpoint => &model_endpoint::INFO,
             Self::Tool => &tool::INFO,
+            Self::Quota => &quota::INFO,
             Self::Task => &task::INFO,
         }
     }
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn kinds_lists_each_once() {
-        for kind in [Kind::Agent, Kind::ModelEndpoint, Kind::Tool, Kind::Task] {
+        for kind in [Kind::Agent, Kind::ModelEndpoint, Kind::Tool, Kind::Quota, Kind::Task] {
             assert_eq!(kinds().filter(|info| info.kind == kind).count(), 1, "{kind}");
         }
         assert!(LATER_KINDS.iter().all(|name| Kind::from_name(name).is_none()));

@@ -12,6 +12,7 @@ mod kind;
 
 mod agent;
 mod model_endpoint;
+mod quota;
 mod task;
 mod tool;
 
@@ -43,6 +44,7 @@ pub use manifest::{MAX_BYTES, from_json, parse, parse_supported};
 pub use model_endpoint::{EndpointAuth, ModelEndpointSpec};
 pub use node::MAX_DEPTH;
 pub use problem::{Location, Path, Problem, Segment};
+pub use quota::QuotaSpec;
 pub use reference::{Reference, SecretRef};
 pub use resource::{ApiVersion, DEFAULT_NAMESPACE, Metadata, Resource, Spec, check_name, check_namespace};
 pub use task::{MessageRetry, Priority, TaskMode, TaskRequirements, TaskRetry, TaskSpec};

@@ -12,6 +12,7 @@ use crate::kind::{Kind, LATER_KINDS, kinds};
 use crate::model_endpoint::ModelEndpointSpec;
 use crate::node::{Node, Value};
 use crate::problem::{Problem, Segment};
+use crate::quota::QuotaSpec;
 use crate::reader::Reader;
 use crate::suggest::nearest;
 use crate::task::TaskSpec;
@@ -63,6 +64,7 @@ pub enum Spec {
     Agent(AgentSpec),
     ModelEndpoint(ModelEndpointSpec),
     Tool(ToolSpec),
+    Quota(QuotaSpec),
     Task(TaskSpec),
 }
 
@@ -88,6 +90,7 @@ impl Spec {
             Self::Agent(_) => Kind::Agent,
             Self::ModelEndpoint(_) => Kind::ModelEndpoint,
             Self::Tool(_) => Kind::Tool,
+            Self::Quota(_) => Kind::Quota,
             Self::Task(_) => Kind::Task,
         }
     }
@@ -96,8 +99,8 @@ impl Spec {
     pub fn unsupported(&self) -> Vec<Problem> {
         match self {
             Self::Agent(agent) => agent.unsupported(),
-            // Everything an endpoint can say is honoured, or refused by its provider when it is used.
-            Self::ModelEndpoint(_) => Vec::new(),
+            // Everything these can say is honoured; an endpoint's options, or refused by its provider when it is used.
+            Self::ModelEndpoint(_) | Self::Quota(_) => Vec::new(),
             Self::Tool(tool) => tool.unsupported(),
             Self::Task(task) => task.unsupported(),
         }

@@ -21,6 +21,7 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         | Write::Archive { .. }
         | Write::Worker(_)
         | Write::Renewal { .. }
+        | Write::Standing { .. }
         | Write::DeleteResource(_)
         | Write::Blob { .. } => Ok(String::new()),
     }
@@ -47,6 +48,11 @@ impl Prepared {
 
 fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value)
+}
+
+/// Whether there may be something to claim once the run is as it is: itself, or one that it made room for.
+pub fn makes_claimable(run: &Run) -> bool {
+    run.rank().is_some() || (run.lease().is_none() && run.lane.is_limited())
 }
 
 /// When something must happen to the run by itself: it wakes, or its deadline passes.

@@ -17,6 +17,7 @@ pub mod lists;
 pub mod pauses;
 pub mod sessions;
 pub mod together;
+pub mod workers;
 pub mod world;
 
 /// Takes the list of all cases. The first argument is a dollar sign, for the macro inside the macro.
@@ -172,6 +173,15 @@ cases! { $
         leases_are_listed_by_worker
         a_worker_reads_back_as_it_was_written
         workers_are_listed_with_their_counters;
+    workers:
+        what_a_worker_offers_is_kept
+        a_run_goes_only_to_a_worker_that_meets_it
+        a_class_holds_its_limit_whatever_its_runs_require
+        a_namespace_holds_its_limit
+        namespaces_share_by_weight
+        a_cordoned_worker_gets_nothing_new
+        who_may_claim_again_is_told
+        who_makes_room_is_told_of;
     together:
         what_was_answered_can_be_read
         a_watcher_hears_of_events

@@ -13,7 +13,7 @@ pub mod sqlite;
 mod turns;
 
 use async_trait::async_trait;
-use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp};
+use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp, queue::Shares};
 use tokio::sync::watch;
 
 pub use postgres::PostgresStore;
@@ -29,10 +29,11 @@ pub trait Store: Send + Sync + 'static {
     /// An error means that nobody knows: some may have been applied. Ask, or send keyed ones again.
     async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError>;
 
-    /// Gives up to `slots` ready runs to the lease: fairly between namespaces, by rank inside one, within
-    /// the limits of their lanes. The same claim asked again gets the same runs, as far as they still hold;
-    /// one that got nothing, or of which nothing is left, may be given something then.
-    /// A claim of a former incarnation, or one that a later claim overtook, gets nothing.
+    /// Gives up to `slots` ready runs to the lease: by weight between namespaces, by rank inside one, within the
+    /// limits of their classes and namespaces, and only those whose requirements the worker meets. The same claim asked
+    /// again gets the same runs, as far as they still hold; one that got nothing, or of which nothing is left, may be
+    /// given something then. A claim of a former incarnation, or one that a later claim overtook, gets nothing; nor does
+    /// that of a worker that is cordoned get anything new.
     ///
     /// Of claims that got nothing a store need not know after it was opened anew. So a late copy of one may
     /// take runs that its worker never hears of: its next renewal, which names what it holds, frees them.
@@ -63,7 +64,16 @@ pub struct Committed {
 pub struct Claim {
     pub lease: Lease,
     pub slots: usize,
+    /// How namespaces share, as far as the caller knows.
+    pub shares: Shares,
     pub now: Timestamp,
+}
+
+impl Claim {
+    /// Between namespaces that are all alike.
+    pub fn new(lease: Lease, slots: usize, now: Timestamp) -> Self {
+        Self { lease, slots, shares: Shares::default(), now }
+    }
 }
 
 /// A run that now belongs to the claiming lease, with the rows around it.
@@ -79,7 +89,7 @@ pub struct Claimed {
 pub struct Hint {
     /// The position of the last event.
     pub position: u64,
-    /// Rises when a run became ready.
+    /// Rises when a run became ready, or when there may be room or a worker for one that was.
     pub ready: u64,
     /// Rises when a run got a time at which it wakes or expires.
     pub due: u64,

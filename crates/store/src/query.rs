@@ -51,6 +51,19 @@ pub enum Query {
         worker: Option<String>,
     },
     Workers,
+    /// How many runs of a namespace, or of one class in it, are ready; past `most` they are not counted.
+    Ready {
+        namespace: String,
+        class: Option<String>,
+        most: usize,
+    },
+    /// When the `nth` last run of a namespace, or of one class in it, was accepted, if that was after `since`.
+    Accepted {
+        namespace: String,
+        class: Option<String>,
+        since: Timestamp,
+        nth: usize,
+    },
     /// Runs that wake or expire by `now`.
     Due {
         now: Timestamp,
@@ -113,6 +126,7 @@ pub enum Answer {
     Events(Vec<Event>),
     Workers(Vec<Worker>),
     Time(Option<Timestamp>),
+    Count(usize),
     Resource(Option<StoredResource>),
     Resources(Vec<StoredResource>),
     Blob(Option<Vec<u8>>),
@@ -151,6 +165,10 @@ typed! {
     log(after: u64, limit: usize) = Query::Log { after, limit } => Events -> Vec<Event>;
     leased(worker: Option<String>) = Query::Leased { worker } => Runs -> Vec<Run>;
     workers() = Query::Workers => Workers -> Vec<Worker>;
+    ready(namespace: String, class: Option<String>, most: usize) =
+        Query::Ready { namespace, class, most } => Count -> usize;
+    accepted(namespace: String, class: Option<String>, since: Timestamp, nth: usize) =
+        Query::Accepted { namespace, class, since, nth } => Time -> Option<Timestamp>;
     due(now: Timestamp, limit: usize) = Query::Due { now, limit } => Runs -> Vec<Run>;
     next_due() = Query::NextDue => Time -> Option<Timestamp>;
     resource(key: ResourceKey) = Query::Resource(key) => Resource -> Option<StoredResource>;

@@ -1,9 +1,9 @@
 //! Keeps the lease: one counter for all runs. By our own clock, so that nobody's calendar matters.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use ostler_kernel::runtime::timeout;
-use ostler_link::{LinkError, RenewRequest, WorkerPortExt};
+use ostler_link::{LinkError, RenewRequest, Renewed, WorkerPortExt};
 
 use crate::{Incarnation, Over};
 
@@ -24,8 +24,9 @@ impl Incarnation {
             let request = RenewRequest { caller: self.caller.clone(), counter, claimed, held };
             let left = self.lease.saturating_sub(silent);
             match timeout(runtime, left.min(self.lease / 2), self.equipment.port.renew(request)).await {
-                Ok(Ok(lost)) => {
+                Ok(Ok(Renewed { lost, drain })) => {
                     self.held.renewed(sent_at, self.lease);
+                    self.drain(drain);
                     lost.into_iter().for_each(|(run, epoch)| self.held.abort(run, epoch));
                 }
                 Ok(Err(LinkError::Superseded)) => return Over::Superseded,
@@ -33,6 +34,18 @@ impl Incarnation {
                 Err(error) => tracing::debug!(%error, "a renewal was not answered"),
             }
             runtime.sleep(pause.max(Duration::from_millis(1))).await;
+        }
+    }
+
+    /// Someone wants this worker empty, or doesn't any more.
+    fn drain(&self, drain: bool) {
+        if self.draining.swap(drain, Ordering::SeqCst) != drain {
+            let worker = &self.caller.worker;
+            if drain {
+                tracing::info!(worker, "draining: runs are given back as their steps end");
+            } else {
+                tracing::info!(worker, "at work again");
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ pub struct RunPort {
     caller: Caller,
     equipment: Equipment,
     stopping: Arc<AtomicBool>,
+    draining: Arc<AtomicBool>,
     deltas: mpsc::Sender<Delta>,
     held: Arc<Held>,
     has_inputs: AtomicBool,
@@ -45,6 +46,7 @@ impl RunPort {
             caller: incarnation.caller.clone(),
             equipment: incarnation.equipment.clone(),
             stopping: Arc::clone(&incarnation.stopping),
+            draining: Arc::clone(&incarnation.draining),
             deltas: incarnation.deltas.clone(),
             held: Arc::clone(&incarnation.held),
             has_inputs: AtomicBool::new(has_inputs),
@@ -140,7 +142,7 @@ impl RunnerPort for RunPort {
     }
 
     fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
+        self.stopping.load(Ordering::SeqCst) || self.draining.load(Ordering::SeqCst)
     }
 
     fn is_held(&self) -> bool {

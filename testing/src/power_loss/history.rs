@@ -125,6 +125,7 @@ impl Fact {
             | Write::Archive { .. }
             | Write::Worker(_)
             | Write::Renewal { .. }
+            | Write::Standing { .. }
             | Write::DeleteResource(_) => return None,
         })
     }

@@ -94,7 +94,7 @@ impl<'w> Story<'w> {
 
     pub fn next_claim(&self) -> Claim {
         let lease = self.hand.lease(self.world.fresh());
-        Claim { lease, slots: 2, now: self.world.now() }
+        Claim::new(lease, 2, self.world.now())
     }
 
     pub fn claimed(&mut self, run: RunId) {

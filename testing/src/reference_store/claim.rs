@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_kernel::{
-    Lease, Run, RunId, RunTag,
-    queue::{self, Candidate},
+    Lease, RunId, RunTag,
+    queue::{self, Candidate, Lane, Requirements, Rooms},
     run::claim,
+    worker::{Offer, Standing},
 };
 use ostler_store::{Claim, Claimed};
 
@@ -14,7 +15,7 @@ use super::tables::Tables;
 impl Tables {
     pub fn claim(&mut self, claim: &Claim) -> Vec<Claimed> {
         let lease = &claim.lease;
-        let Some(worker) = self.workers.get(&lease.worker) else { return Vec::new() };
+        let Some(worker) = self.workers.get(&lease.worker).cloned() else { return Vec::new() };
         if worker.incarnation != lease.incarnation || lease.claim < worker.claims {
             return Vec::new();
         }
@@ -26,7 +27,11 @@ impl Tables {
         if !held.is_empty() {
             return held.into_iter().filter_map(|run| self.claimed(run)).collect();
         }
-        let chosen = queue::choose(self.candidates(claim.slots), claim.slots, &mut self.served);
+        if worker.standing != Standing::Open {
+            return Vec::new();
+        }
+        let (candidates, rooms) = self.candidates(claim, &worker.offer);
+        let chosen = queue::choose(candidates, claim.slots, rooms, &claim.shares, &mut self.served);
         if !chosen.is_empty() {
             self.remember(lease);
         }
@@ -48,28 +53,40 @@ impl Tables {
         }
     }
 
-    /// Of each lane the first runs in its order, no more than the lane has room for.
-    fn candidates(&self, slots: usize) -> Vec<Candidate> {
-        let mut ready: BTreeMap<(String, String), BTreeSet<(i64, RunId)>> = BTreeMap::new();
+    /// Of each lane that the worker may serve the first runs in its order, no more than there is room for.
+    fn candidates(&self, claim: &Claim, offer: &Offer) -> (Vec<Candidate>, Rooms) {
+        let mut ready: BTreeMap<(String, String, Requirements), BTreeSet<(i64, RunId)>> = BTreeMap::new();
         for run in self.runs.values() {
-            if let Some(rank) = run.rank() {
-                ready.entry(lane_of(run)).or_default().insert((rank, run.id));
+            if let Some(rank) = run.rank().filter(|_| offer.meets(&run.lane.requires)) {
+                let Lane { namespace, class, requires, .. } = run.lane.clone();
+                ready.entry((namespace, class, requires)).or_default().insert((rank, run.id));
             }
         }
-        let mut candidates = Vec::new();
-        for (lane, runs) in ready {
-            let first = runs.into_iter().take(slots.min(self.room(&lane)));
-            let namespace = lane.0;
-            candidates.extend(first.map(|(rank, run)| Candidate { run, namespace: namespace.clone(), rank }));
+        let (mut candidates, mut rooms) = (Vec::new(), Rooms::default());
+        for ((namespace, class, _), runs) in ready {
+            self.look_for_room(&namespace, &class, claim, &mut rooms);
+            let first = runs.into_iter().take(claim.slots.min(rooms.of(&namespace, &class)));
+            candidates.extend(first.map(|(rank, run)| {
+                let (namespace, class) = (namespace.clone(), class.clone());
+                Candidate { run, namespace, class, rank }
+            }));
         }
-        candidates
+        (candidates, rooms)
     }
 
-    fn room(&self, lane: &(String, String)) -> usize {
-        let Some(limit) = self.lanes.get(lane).copied().flatten() else { return usize::MAX };
-        let running =
-            self.runs.values().filter(|run| run.tag() == RunTag::Running && lane_of(run) == *lane).count();
-        (limit as usize).saturating_sub(running)
+    fn look_for_room(&self, namespace: &str, class: &str, claim: &Claim, rooms: &mut Rooms) {
+        let running = |is_meant: &dyn Fn(&Lane) -> bool| {
+            self.runs.values().filter(|run| run.tag() == RunTag::Running && is_meant(&run.lane)).count()
+        };
+        let of_class = (namespace.to_owned(), class.to_owned());
+        if let Some(limit) = self.classes.get(&of_class).copied().flatten() {
+            let busy = running(&|lane| lane.namespace == namespace && lane.class == class);
+            rooms.classes.insert(of_class, (limit as usize).saturating_sub(busy));
+        }
+        if let Some(limit) = claim.shares.of(namespace).limit {
+            let busy = running(&|lane| lane.namespace == namespace);
+            rooms.namespaces.insert(namespace.to_owned(), (limit as usize).saturating_sub(busy));
+        }
     }
 
     fn give(&mut self, run: RunId, claim: &Claim) -> Option<Claimed> {
@@ -85,8 +102,4 @@ impl Tables {
         let session = self.sessions.get(&run.session)?.clone();
         Some(Claimed { task, run, session })
     }
-}
-
-fn lane_of(run: &Run) -> (String, String) {
-    (run.lane.namespace.clone(), run.lane.class.clone())
 }

@@ -43,6 +43,7 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         | Write::Archive { .. }
         | Write::Worker(_)
         | Write::Renewal { .. }
+        | Write::Standing { .. }
         | Write::Resource(_)
         | Write::DeleteResource(_)
         | Write::Blob { .. } => true,

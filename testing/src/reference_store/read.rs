@@ -37,6 +37,17 @@ impl Tables {
             Query::Log { after, limit } => Answer::Events(self.log(limit, |event| event.position > after)),
             Query::Leased { worker } => Answer::Runs(self.leased(worker.as_deref())),
             Query::Workers => Answer::Workers(self.workers.values().cloned().collect()),
+            Query::Ready { namespace, class, most } => {
+                let ready = self.of_lane(&namespace, class.as_deref()).filter(|run| run.rank().is_some());
+                Answer::Count(ready.count().min(most))
+            }
+            Query::Accepted { namespace, class, since, nth } => {
+                let first = RunId::from_parts(since, u64::MAX, u64::MAX);
+                let mut last: Vec<&Run> =
+                    self.of_lane(&namespace, class.as_deref()).filter(|run| run.id > first).collect();
+                last.sort_by_key(|run| std::cmp::Reverse(run.id));
+                Answer::Time(last.get(nth.saturating_sub(1)).map(|run| run.created_at))
+            }
             Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
             Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),
             Query::Resource(key) => Answer::Resource(self.resources.get(&key).cloned()),
@@ -52,6 +63,13 @@ impl Tables {
             }
             Query::Blob(blob) => Answer::Blob(self.blobs.get(&blob).cloned()),
         }
+    }
+
+    fn of_lane<'a>(&'a self, namespace: &'a str, class: Option<&'a str>) -> impl Iterator<Item = &'a Run> {
+        let is_meant = move |run: &&Run| {
+            run.lane.namespace == namespace && class.is_none_or(|class| run.lane.class == class)
+        };
+        self.runs.values().filter(is_meant)
     }
 
     pub fn task_by_name(&self, namespace: &str, name: &str) -> Option<&TaskRow> {

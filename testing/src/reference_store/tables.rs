@@ -28,8 +28,8 @@ pub(super) struct Tables {
     pub workers: BTreeMap<String, Worker>,
     pub resources: BTreeMap<ResourceKey, StoredResource>,
     pub blobs: BTreeMap<BlobId, Vec<u8>>,
-    /// The limit of each lane, by namespace and class.
-    pub lanes: BTreeMap<(String, String), Option<u32>>,
+    /// The limit of each class, by its namespace and name.
+    pub classes: BTreeMap<(String, String), Option<u32>>,
     /// How often each namespace was served lately.
     pub served: BTreeMap<String, u64>,
     /// The last claim of each worker, as incarnation and number, whether it got something or not.
@@ -75,7 +75,15 @@ impl Tables {
             }
             Write::Archive { task, at } => self.on_task(task, |row| row.archived_at = Some(at)),
             Write::Worker(worker) => {
-                self.workers.insert(worker.name.clone(), worker);
+                let standing =
+                    self.workers.get(&worker.name).map_or(worker.standing, |former| former.standing);
+                self.workers.insert(worker.name.clone(), Worker { standing, ..worker });
+            }
+            Write::Standing { worker, standing } => {
+                self.times_ready += 1;
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.standing = standing;
+                }
             }
             Write::Renewal { worker, counter } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
@@ -109,8 +117,8 @@ impl Tables {
     }
 
     fn insert_run(&mut self, run: Run) {
-        let lane = (run.lane.namespace.clone(), run.lane.class.clone());
-        self.lanes.insert(lane, run.lane.limit);
+        let class = (run.lane.namespace.clone(), run.lane.class.clone());
+        self.classes.insert(class, run.lane.limit);
         self.raise_hint(&run);
         self.runs.insert(run.id, run);
     }
@@ -123,7 +131,8 @@ impl Tables {
     }
 
     fn raise_hint(&mut self, run: &Run) {
-        self.times_ready += u64::from(run.rank().is_some());
+        let makes_room = run.lease().is_none() && run.lane.is_limited();
+        self.times_ready += u64::from(run.rank().is_some() || makes_room);
         self.times_due += u64::from(due_at(run).is_some());
     }
 

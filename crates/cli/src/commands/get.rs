@@ -201,6 +201,16 @@ fn columns_of(kind: Kind) -> (Vec<Column>, Vec<Column>) {
                 ("GENERATION", |it| at(it, "/metadata/generation")),
             ],
         ),
+        Kind::Quota => (
+            vec![
+                ("AGENT", |it| at(it, "/spec/agent")),
+                ("WEIGHT", |it| at(it, "/spec/weight")),
+                ("CONCURRENT", |it| at(it, "/spec/max_concurrent")),
+                ("PER MINUTE", |it| at(it, "/spec/tasks_per_minute")),
+                ("QUEUED", |it| at(it, "/spec/max_queued")),
+            ],
+            Vec::new(),
+        ),
         Kind::Task => (
             vec![
                 ("AGENT", |it| at(it, "/spec/agent")),

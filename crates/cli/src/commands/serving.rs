@@ -99,6 +99,7 @@ pub fn offer(settings: &Settings) -> Offer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         region: settings.text(&table::REGION).unwrap_or_default().to_owned(),
         labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        models: settings.list(&table::MODELS).map(ToOwned::to_owned).collect(),
         capabilities: settings.list(&table::CAPABILITIES).map(ToOwned::to_owned).collect(),
     }
 }

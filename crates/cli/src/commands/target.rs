@@ -32,6 +32,7 @@ pub fn singular(kind: Kind) -> &'static str {
         Kind::Agent => "agent",
         Kind::ModelEndpoint => "model-endpoint",
         Kind::Tool => "tool",
+        Kind::Quota => "quota",
         Kind::Task => "task",
     }
 }

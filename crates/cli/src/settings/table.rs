@@ -95,6 +95,8 @@ settings! {
             "What the worker is like, to be seen in lists";
         CAPABILITIES: "worker.capabilities", "capabilities", "OSTLER_WORKER_CAPABILITIES", "NAME,...", None, names,
             "What the worker can do, for tasks that ask for it, such as gpu";
+        MODELS: "worker.models", "models", "OSTLER_WORKER_MODELS", "NAME,...", None, names,
+            "The models that the worker reaches, for tasks that ask for one (without it, any)";
     }
     Link {
         SERVERS: "worker.servers", "servers", "OSTLER_WORKER_SERVERS", "URL,...", None, servers,

@@ -68,12 +68,22 @@ pub struct TaskStatus {
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<FailureView>,
+    /// What a waiting task waits for; told of one task, not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     #[serde(default)]
     pub usage: UsageView,
     /// The place of the last event in the task's log.
     pub last_event: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingFor {
+    /// `input`, `approval` or `quarantine`.
+    pub kind: String,
+    pub summary: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

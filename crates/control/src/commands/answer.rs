@@ -1,6 +1,10 @@
 //! What a live task is given: an input, or the answer to what it waits for.
 
-use ostler_kernel::{InputId, TaskId, run::wake::resolve, task::input::accept_input};
+use ostler_kernel::{
+    InputId, TaskId,
+    run::{blocker::BlockerKind, wake::resolve},
+    task::input::accept_input,
+};
 use ostler_link::SignalKind;
 use ostler_store::{StoreExt, TaskRef};
 
@@ -38,6 +42,18 @@ impl Control {
             }
         }
         Err(ControlError::Contended)
+    }
+
+    /// Lets a quarantined task go on.
+    pub async fn release(&self, task: TaskId) -> Result<(), ControlError> {
+        let view = self.live_view(task).await?;
+        match &view.blocker {
+            Some(blocker) if blocker.kind == BlockerKind::Quarantine => self.resolve(task, "released").await,
+            _ => {
+                let (name, state) = (&view.task.name, view.task.state.name());
+                Err(ControlError::Conflict(format!("task {name:?} is {state}, and not quarantined")))
+            }
+        }
     }
 
     async fn live_view(&self, task: TaskId) -> Result<Box<ostler_kernel::run::RunView>, ControlError> {

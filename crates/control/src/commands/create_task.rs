@@ -6,7 +6,7 @@ use ostler_kernel::{
     BlobId, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
     conversation::Context,
     plan::AgentPlan,
-    queue::{Lane, Priority},
+    queue::Priority,
     retry::RetryPolicy,
     task::{
         TaskRequest,
@@ -61,6 +61,10 @@ impl Control {
             return Err(ControlError::BadReference("a task's agent lives in the task's namespace".into()));
         }
         let (plan_id, plan) = self.plan(&new.namespace, &agent.name).await?;
+        let has_room = self.check_quotas(&new.namespace, &plan.agent).await;
+        if let Err(too_many) = has_room {
+            return self.accepted_before(&new, plan_id, &plan).await?.ok_or(too_many);
+        }
         for _ in 0..TRIES {
             let acceptance = self.acceptance(&new, plan_id, &plan).await?;
             let id = acceptance.task;
@@ -101,7 +105,7 @@ impl Control {
             name: new.name.clone().unwrap_or_else(|| made_up_name(&plan.agent, task)),
             request: self.request(new, plan_id, plan),
             model: plan.model.model.clone(),
-            lane: Lane { namespace: new.namespace.clone(), class: plan.agent.clone(), limit: None },
+            lane: self.lane(&new.namespace, &plan.agent, &new.spec),
             session,
         })
     }
@@ -139,6 +143,21 @@ impl Control {
             idempotency_key: spec.idempotency_key.clone(),
             deadline: spec.deadline.map(|deadline| self.runtime.now().after(deadline.get())),
         }
+    }
+
+    /// What was accepted before is no task more.
+    async fn accepted_before(
+        &self,
+        new: &NewTask,
+        plan_id: BlobId,
+        plan: &Arc<AgentPlan>,
+    ) -> Result<Option<Created>, ControlError> {
+        let Some(key) = new.spec.idempotency_key.clone() else { return Ok(None) };
+        let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
+        if self.store.task(reference).await?.is_none() {
+            return Ok(None);
+        }
+        self.same_again(new, &self.request(new, plan_id, plan), key).await.map(Some)
     }
 
     /// The commit's answer was lost: the task is there or it isn't.

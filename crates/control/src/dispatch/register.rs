@@ -29,7 +29,7 @@ impl Control {
 
     /// The worker as it is now registered, or the incarnation of another that has its name.
     async fn incarnation_of(&self, request: RegisterRequest) -> Result<Result<Worker, u64>, LinkError> {
-        let RegisterRequest { name, instance, former, .. } = request;
+        let RegisterRequest { name, instance, former, offer } = request;
         loop {
             let workers = self.store.workers().await.map_err(unavailable)?;
             let present = workers.into_iter().find(|worker| worker.name == name);
@@ -41,7 +41,7 @@ impl Control {
                 _ => {}
             }
             let now = self.runtime.now();
-            let (worker, bundle) = worker::register(&name, instance, present.as_ref(), now);
+            let (worker, bundle) = worker::register(&name, instance, offer.clone(), present.as_ref(), now);
             if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
                 return Ok(Ok(worker));
             }

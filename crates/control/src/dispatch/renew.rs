@@ -1,7 +1,7 @@
 //! A worker says that it lives and what it holds; both sides learn where they differ.
 
 use ostler_kernel::{Run, RunId, run::take_over::Cause, worker};
-use ostler_link::{LinkError, RenewRequest};
+use ostler_link::{LinkError, RenewRequest, Renewed};
 use ostler_store::StoreExt;
 
 use super::unavailable;
@@ -10,7 +10,7 @@ use crate::Control;
 impl Control {
     /// The runs the worker believes to hold and doesn't. Runs that were given to it in a claim whose answer
     /// it never got are given to others.
-    pub(super) async fn renew(&self, request: RenewRequest) -> Result<Vec<(RunId, u64)>, LinkError> {
+    pub(super) async fn renew(&self, request: RenewRequest) -> Result<Renewed, LinkError> {
         let RenewRequest { caller, counter, claimed, held } = request;
         let bundle = worker::renew(&caller.worker, caller.incarnation, counter);
         if self.commit(bundle).await.map_err(unavailable)?.is_err() {
@@ -32,7 +32,8 @@ impl Control {
             self.get_to_know(&leased, &held).await?;
         }
         let is_held = |held: &(RunId, u64)| leased.iter().any(|run| (run.id, run.epoch) == *held);
-        Ok(held.into_iter().filter(|held| !is_held(held)).collect())
+        let lost = held.into_iter().filter(|held| !is_held(held)).collect();
+        Ok(Renewed { lost, drain: self.is_draining(&caller.worker).await? })
     }
 
     /// A worker that came from another server holds runs that were handed out there. What others do to them concerns

@@ -78,6 +78,7 @@ impl Clash {
             | Write::Archive { .. }
             | Write::Worker(_)
             | Write::Renewal { .. }
+            | Write::Standing { .. }
             | Write::Resource(_)
             | Write::DeleteResource(_)
             | Write::Blob { .. } => None,

@@ -37,6 +37,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/v1/tasks/{task}", get(read))
         .route("/v1/tasks/{task}/cancel", post(commands::cancel))
         .route("/v1/tasks/{task}/retry", post(commands::retry))
+        .route("/v1/tasks/{task}/release", post(commands::release))
         .route("/v1/tasks/{task}/archive", post(commands::archive))
         .route("/v1/tasks/{task}/steps", get(log::steps))
         .route("/v1/tasks/{task}/events", get(log::events))
@@ -129,7 +130,8 @@ async fn read(
 ) -> Result<Response, Problem> {
     let mut row = find(&app, &task, parameters).await?;
     app.control.count_so_far(&mut row).await?;
-    Ok(answer(StatusCode::OK, &TaskView::from(&row)))
+    let blocker = app.control.blocker(&row.task).await?;
+    Ok(answer(StatusCode::OK, &TaskView::from(&row).waiting_for(blocker.as_ref())))
 }
 
 /// The task that an address names, by its name or its uid.

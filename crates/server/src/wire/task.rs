@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ostler_control::store::TaskRow;
 use ostler_kernel::{
-    Failure, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage, failure::ErrorClass,
-    queue::Priority, retry::RetryPolicy,
+    Failure, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage,
+    failure::ErrorClass,
+    queue::Priority,
+    retry::RetryPolicy,
+    run::blocker::{Blocker, BlockerKind},
 };
 use ostler_spec::GoDuration;
 use serde::{Serialize, Serializer};
@@ -83,10 +86,18 @@ struct Status<'a> {
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<WaitingFor<'a>>,
     usage: Usage,
     last_event: u64,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     archived_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitingFor<'a> {
+    kind: BlockerKind,
+    summary: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,6 +116,14 @@ impl<'a> TaskView<'a> {
     /// A task that has just been accepted: its log holds that, and nothing else.
     pub fn new(task: &'a Task) -> Self {
         Self::with(task, 1, None)
+    }
+
+    /// What the task waits for, if someone has looked.
+    #[must_use]
+    pub fn waiting_for(mut self, blocker: Option<&'a Blocker>) -> Self {
+        self.status.waiting_for =
+            blocker.map(|blocker| WaitingFor { kind: blocker.kind, summary: &blocker.summary });
+        self
     }
 
     fn with(task: &'a Task, last_event: u64, archived_at: Option<Timestamp>) -> Self {
@@ -159,6 +178,7 @@ fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Statu
         output: task.output.as_deref().map(|last_output| Output { last_output }),
         last_error: last_error(task),
         error: task.failure.as_ref().map(error),
+        waiting_for: None,
         usage: task.usage,
         last_event,
         archived_at,

@@ -10,3 +10,4 @@ mod link;
 mod resources;
 mod support;
 mod tasks;
+mod workers;

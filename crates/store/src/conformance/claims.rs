@@ -222,7 +222,7 @@ pub async fn a_former_incarnation_gets_nothing(world: World) {
     world.ask().accept().await;
     assert_eq!(former.claim(1).await, []);
     let future = ostler_kernel::Lease { incarnation: 3, ..present.lease(1) };
-    let claim = Claim { lease: future, slots: 1, now: world.now() };
+    let claim = Claim::new(future, 1, world.now());
     assert_eq!(world.store.claim(claim).await, Ok(Vec::new()));
     assert_eq!(present.claim(1).await.len(), 1);
 }
@@ -240,7 +240,7 @@ pub async fn a_restarted_worker_does_not_get_its_old_claim_back(world: World) {
 pub async fn a_worker_nobody_knows_gets_nothing(world: World) {
     world.ask().accept().await;
     let lease = ostler_kernel::Lease { worker: "nobody".to_owned(), incarnation: 1, claim: 1 };
-    let claim = Claim { lease, slots: 1, now: world.now() };
+    let claim = Claim::new(lease, 1, world.now());
     assert_eq!(world.store.claim(claim).await, Ok(Vec::new()));
 }
 

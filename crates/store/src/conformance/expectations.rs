@@ -4,7 +4,7 @@ use ostler_kernel::{
     Bundle, Command, Expect, RunId, RunTag, SessionId, Timestamp, Worker,
     resource::{self, ResourceKey},
     run::{RunView, take_over::Cause},
-    worker,
+    worker::{self, Offer, Standing},
 };
 use serde_json::json;
 
@@ -110,10 +110,10 @@ pub async fn session_keys_are_unique_for_their_subject(world: World) {
 }
 
 pub async fn a_worker_of_another_incarnation_refuses(world: World) {
-    let (_, too_early) = worker::register("w", 1, Some(&row("w", 7)), world.now());
+    let (_, too_early) = worker::register("w", 1, Offer::default(), Some(&row("w", 7)), world.now());
     world.refused(too_early).await;
     let first = world.worker("w").await;
-    let (_, as_if_new) = worker::register("w", 1, None, world.now());
+    let (_, as_if_new) = worker::register("w", 1, Offer::default(), None, world.now());
     world.refused(as_if_new).await;
     let second = world.worker("w").await;
     assert_eq!((first.incarnation, second.incarnation), (1, 2));
@@ -185,5 +185,6 @@ fn run_with_journal(view: &RunView, journal: Option<u64>) -> Expect {
 
 fn row(name: &str, incarnation: u64) -> Worker {
     let (name, registered_at) = (name.to_owned(), Timestamp::from_millis(0));
-    Worker { name, incarnation, counter: 0, claims: 0, registered_at, instance: 0 }
+    let (offer, standing) = (Offer::default(), Standing::Open);
+    Worker { name, incarnation, counter: 0, claims: 0, registered_at, instance: 0, offer, standing }
 }

@@ -13,7 +13,11 @@ use std::{
     time::Duration,
 };
 
-use ostler_kernel::{BlobId, BlockerId, Bundle, Lease, RunId, SessionId, TaskId, Timestamp, run::RunView};
+use ostler_kernel::{
+    BlobId, BlockerId, Bundle, Lease, RunId, SessionId, TaskId, Timestamp,
+    queue::{Share, Shares},
+    run::RunView,
+};
 
 use super::dice::Dice;
 use crate::{Answer, Claim, Query, Store, StoreError};
@@ -112,9 +116,20 @@ impl<'s> History<'s> {
         };
         *last = claim.max(*last);
         let slots = self.dice.below(5) as usize;
-        let claim = Claim { lease: Lease { worker, incarnation, claim }, slots, now: self.now };
+        let lease = Lease { worker, incarnation, claim };
+        let claim = Claim { shares: self.shares(), ..Claim::new(lease, slots, self.now) };
         let (one, other) = (self.a.claim(claim.clone()).await, self.b.claim(claim.clone()).await);
         same(&claim, one, other).map(drop)
+    }
+
+    /// How namespaces share: mostly they are alike.
+    fn shares(&mut self) -> Shares {
+        if !self.dice.one_in(4) {
+            return Shares::default();
+        }
+        let limit = self.dice.pick(&[None, Some(1), Some(3)]).flatten();
+        let share = Share { weight: self.dice.below(4) as u32, limit };
+        [(self.dice.word(&people::NAMESPACES), share)].into_iter().collect()
     }
 
     /// Asks both, and gives the answer if it is one.

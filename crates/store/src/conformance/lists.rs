@@ -3,7 +3,7 @@
 use ostler_kernel::{
     BlobId, BlockerId, Bundle, RunId, RunTag, SessionId, TaskId,
     resource::{self, ResourceKey, StoredResource},
-    worker::register,
+    worker::{Offer, register},
 };
 use serde_json::json;
 
@@ -207,7 +207,8 @@ pub async fn workers_are_listed_with_their_counters(world: World) {
 
 pub async fn a_worker_reads_back_as_it_was_written(world: World) {
     for instance in [0, 1 << 62, u64::MAX] {
-        let (worker, bundle) = register(&format!("w{instance}"), instance, None, world.now());
+        let (worker, bundle) =
+            register(&format!("w{instance}"), instance, Offer::default(), None, world.now());
         world.must(bundle).await;
         let workers = world.store.workers().await.expect("the store answers");
         assert!(workers.contains(&worker), "{worker:?} is not among {workers:?}");

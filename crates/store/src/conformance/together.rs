@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use ostler_kernel::{
     RunId,
     resource::{ResourceKey, StoredResource, delete, put},
-    worker::register,
+    worker::{Offer, register},
 };
 use tokio::task::JoinSet;
 
@@ -140,7 +140,7 @@ pub async fn no_run_is_given_to_two(world: World) {
     }
     let mut workers = JoinSet::new();
     for n in 0..12 {
-        let (worker, bundle) = register(&format!("worker-{n}"), n, None, world.now());
+        let (worker, bundle) = register(&format!("worker-{n}"), n, Offer::default(), None, world.now());
         world.must(bundle).await;
         let (store, now) = (Arc::clone(&world.store), world.now());
         workers.spawn(async move {
@@ -148,7 +148,7 @@ pub async fn no_run_is_given_to_two(world: World) {
             for claim in 1..=5 {
                 let (worker, incarnation) = (worker.name.clone(), worker.incarnation);
                 let lease = ostler_kernel::Lease { worker, incarnation, claim };
-                let claimed = store.claim(Claim { lease, slots: 3, now }).await.expect("the store answers");
+                let claimed = store.claim(Claim::new(lease, 3, now)).await.expect("the store answers");
                 runs.extend(claimed.into_iter().map(|claimed| (claimed.run.id, claimed.run.lane.class)));
             }
             runs

@@ -24,6 +24,7 @@ use ostler_kernel::{
         wake,
     },
     task::input,
+    worker::Offer,
 };
 
 pub use self::{
@@ -72,7 +73,11 @@ impl World {
 
     /// A worker that has just registered.
     pub async fn worker(&self, name: &str) -> Hand<'_> {
-        Hand::register(self, name).await
+        self.worker_offering(name, Offer::default()).await
+    }
+
+    pub async fn worker_offering(&self, name: &str, offer: Offer) -> Hand<'_> {
+        Hand::register(self, name, offer).await
     }
 
     /// A run that a worker has just claimed.

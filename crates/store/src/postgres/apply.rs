@@ -18,7 +18,10 @@ use super::{
     connection::{Connection, Params},
     row::{Id, signed},
 };
-use crate::{Hint, body::due};
+use crate::{
+    Hint,
+    body::{due, makes_claimable},
+};
 
 /// A write, the text of its row, and the number and the place of it if it is an event.
 pub struct Row<'a> {
@@ -31,7 +34,10 @@ pub struct Row<'a> {
 const INSERT_TASK: &str = "INSERT INTO tasks (id, namespace, name, key, state, request, body) \
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
 const UPDATE_TASK: &str = "UPDATE tasks SET state = $2, body = $3 WHERE id = $1";
-const PUT_LANE: &str = "INSERT INTO lanes (namespace, class, slots) VALUES ($1, $2, $3) \
+/// The limit is the class's: it holds for all of its lanes.
+const PUT_LANE: &str = "WITH others AS (UPDATE lanes SET slots = $3 WHERE namespace = $1 \
+        AND coalesce(pool, class) = $4 AND class <> $2 AND slots IS DISTINCT FROM $3) \
+    INSERT INTO lanes (namespace, class, slots, pool, requires) VALUES ($1, $2, $3, $4, $5) \
     ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots \
     WHERE lanes.slots IS DISTINCT FROM excluded.slots";
 const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, body) \
@@ -60,10 +66,12 @@ const CONSUMED: &str = "UPDATE tasks SET consumed_input = $2 WHERE id = $1";
 const PUT_BLOCKER: &str = "INSERT INTO blockers (id, task, body) VALUES ($1, $2, $3) \
     ON CONFLICT (id) DO UPDATE SET task = excluded.task, body = excluded.body";
 const ARCHIVE: &str = "UPDATE tasks SET archived_at = $2 WHERE id = $1";
-const PUT_WORKER: &str = "INSERT INTO workers (name, incarnation, counter, claims, registered_at, instance) \
-    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
+const PUT_WORKER: &str = "INSERT INTO workers \
+    (name, incarnation, counter, claims, registered_at, instance, offer, standing) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
     counter = excluded.counter, claims = excluded.claims, registered_at = excluded.registered_at, \
-    instance = excluded.instance";
+    instance = excluded.instance, offer = excluded.offer";
+const STAND: &str = "UPDATE workers SET standing = $2 WHERE name = $1";
 const RENEW: &str = "UPDATE workers SET counter = greatest(counter, $2) WHERE name = $1";
 const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, version, generation, created_at, body) \
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (kind, namespace, name) DO UPDATE SET \
@@ -72,7 +80,7 @@ const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, versio
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
 const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
-const ALL: [&str; 23] = [
+const ALL: [&str; 24] = [
     INSERT_TASK,
     UPDATE_TASK,
     PUT_LANE,
@@ -92,6 +100,7 @@ const ALL: [&str; 23] = [
     PUT_BLOCKER,
     ARCHIVE,
     PUT_WORKER,
+    STAND,
     RENEW,
     PUT_RESOURCE,
     DELETE_RESOURCE,
@@ -181,6 +190,9 @@ async fn put(connection: &Connection, row: &Row<'_>) -> Result<bool, Failed> {
         Write::Renewal { worker, counter } => {
             any(connection.execute(RENEW, &[worker, &signed(*counter)]).await)
         }
+        Write::Standing { worker, standing } => {
+            any(connection.execute(STAND, &[worker, &standing.name()]).await)
+        }
         Write::Resource(resource) => any(put_resource(connection, resource, text).await),
         Write::DeleteResource(key) => {
             any(connection.execute(DELETE_RESOURCE, &[&key.kind, &key.namespace, &key.name]).await)
@@ -211,7 +223,11 @@ async fn put_worker(connection: &Connection, worker: &Worker) -> Result<u64, Fai
     let numbers = [worker.incarnation, worker.counter, worker.claims, worker.instance].map(signed);
     let [incarnation, counter, claims, instance] = &numbers;
     let at = worker.registered_at.as_millis();
-    connection.execute(PUT_WORKER, &[&worker.name, incarnation, counter, claims, &at, instance]).await
+    let offer = serde_json::to_string(&worker.offer).map_err(|error| Failed::Body(error.to_string()))?;
+    let (name, standing) = (&worker.name, worker.standing.name());
+    connection
+        .execute(PUT_WORKER, &[name, incarnation, counter, claims, &at, instance, &offer, &standing])
+        .await
 }
 
 async fn put_resource(connection: &Connection, resource: &StoredResource, body: &str) -> Result<u64, Failed> {
@@ -233,14 +249,18 @@ async fn insert_task(connection: &Connection, task: &Task, body: &str) -> Result
 async fn insert_run(connection: &Connection, run: &Run, body: &str) -> Result<bool, Failed> {
     let lane = &run.lane;
     let slots = lane.limit.map(i64::from);
+    let (key, requires) = (lane.key(), lane.requires.text());
     let (id, task, session) = (Id::from(&run.id), Id::from(&run.task), Id::from(&run.session));
     let (place, epoch, journal) = (signed(run.order), signed(run.epoch), signed(run.journal));
     let (state, rank, due) = (run.tag().name(), run.rank(), due(run).map(Timestamp::as_millis));
     let (lane_put, inserted) = tokio::join!(
         biased;
-        async { connection.execute(PUT_LANE, &[&lane.namespace, &lane.class, &slots]).await },
         async {
             let (namespace, class) = (&lane.namespace, &lane.class);
+            connection.execute(PUT_LANE, &[namespace, &key, &slots, class, &requires]).await
+        },
+        async {
+            let (namespace, class) = (&lane.namespace, &key);
             let row: Params<'_> = &[
                 &id, &task, &session, &place, &state, &epoch, &journal, &rank, &due, &body, namespace, class,
             ];
@@ -304,8 +324,9 @@ async fn insert_input(connection: &Connection, input: &Input, body: &str) -> Res
 /// What the writes tell those who watch.
 pub fn raise(hint: &mut Hint, write: &Write) {
     match write {
+        Write::Standing { .. } => hint.ready += 1,
         Write::NewRun(run) | Write::Run(run) => {
-            hint.ready += u64::from(run.rank().is_some());
+            hint.ready += u64::from(makes_claimable(run));
             hint.due += u64::from(due(run).is_some());
         }
         Write::Resource(_) | Write::DeleteResource(_) => hint.resources += 1,

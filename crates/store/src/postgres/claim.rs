@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ostler_kernel::{Lease, RunId, RunTag, Session, queue, run::claim::claim};
+use ostler_kernel::{
+    Lease, RunId, RunTag, Session, Worker,
+    queue::{self, Candidate, Lane, Requirements, Rooms, Shares},
+    run::claim::claim,
+    worker::{Offer, Standing},
+};
 
 use super::{
     Failed,
@@ -21,15 +26,16 @@ pub async fn claim_runs(
     turns: &mut Turns,
     counted: &mut Counted,
 ) -> Result<Vec<Claimed>, Failed> {
-    if !is_current(connection, &request.lease).await? || turns.overtook(&request.lease) {
+    let Some(worker) = claimant(connection, &request.lease).await? else { return Ok(Vec::new()) };
+    if turns.overtook(&request.lease) {
         return Ok(Vec::new());
     }
     let earlier = held(connection, &request.lease).await?;
-    if !earlier.is_empty() {
+    if !earlier.is_empty() || worker.standing != Standing::Open {
         return Ok(earlier);
     }
-    let candidates = candidates(connection, request.slots).await?;
-    let chosen = queue::choose(candidates, request.slots, &mut turns.served);
+    let (candidates, rooms) = candidates(connection, request, &worker.offer).await?;
+    let chosen = queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served);
     if chosen.is_empty() {
         return Ok(Vec::new());
     }
@@ -39,13 +45,16 @@ pub async fn claim_runs(
     give(connection, before, request, counted).await
 }
 
-/// The worker's present incarnation, and no later claim of it was given anything. Its row is locked: claims of one
-/// worker go one after the other.
-async fn is_current(connection: &Connection, lease: &Lease) -> Result<bool, Failed> {
-    let sql = "SELECT 1 FROM workers WHERE name = $1 AND incarnation = $2 AND claims <= $3 FOR UPDATE";
+/// The worker, if this is its present incarnation and no later claim of it was given anything. Its row is locked:
+/// claims of one worker go one after the other.
+async fn claimant(connection: &Connection, lease: &Lease) -> Result<Option<Worker>, Failed> {
+    let sql = format!(
+        "SELECT {} FROM workers WHERE name = $1 AND incarnation = $2 AND claims <= $3 FOR UPDATE",
+        row::WORKER
+    );
     let found =
-        connection.one(sql, &[&lease.worker, &signed(lease.incarnation), &signed(lease.claim)]).await?;
-    Ok(found.is_some())
+        connection.one(&sql, &[&lease.worker, &signed(lease.incarnation), &signed(lease.claim)]).await?;
+    found.as_ref().map(row::worker).transpose()
 }
 
 /// What this very claim was given before, if its answer was lost.
@@ -58,42 +67,96 @@ async fn held(connection: &Connection, lease: &Lease) -> Result<Vec<Claimed>, Fa
     load(connection, &runs).await
 }
 
-/// The first runs of each lane that has room, locked, and without those that others are at. Steps from lane to lane
-/// in the index of what is ready.
-async fn candidates(connection: &Connection, slots: usize) -> Result<Vec<queue::Candidate>, Failed> {
+/// The first runs of each lane that the worker may serve and that has room, locked, and without those that others are
+/// at; and how much room there is. Steps from lane to lane in the index of what is ready.
+async fn candidates(
+    connection: &Connection,
+    request: &Claim,
+    offer: &Offer,
+) -> Result<(Vec<Candidate>, Rooms), Failed> {
     let sql = "WITH RECURSIVE ready AS (\
             (SELECT lane FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
             UNION ALL \
             SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
             FROM ready WHERE ready.lane IS NOT NULL) \
-        SELECT lanes.id, namespace, slots FROM ready JOIN lanes ON lanes.id = ready.lane ORDER BY lanes.id";
-    let mut candidates = Vec::new();
+        SELECT namespace, coalesce(pool, class), slots, requires, lanes.id \
+        FROM ready JOIN lanes ON lanes.id = ready.lane ORDER BY lanes.id";
+    let mut lanes = Vec::new();
     for row in connection.all(sql, &[]).await? {
-        let (lane, namespace): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-        let limited = row.try_get::<_, Option<i64>>(2)?.is_some();
-        let room = if limited { room(connection, lane).await? } else { None };
-        let limit = room.map_or(slots, |room| slots.min(room));
-        let sql = "SELECT id, rank FROM runs WHERE lane = $1 AND rank IS NOT NULL ORDER BY rank, id LIMIT $2 \
-            FOR UPDATE SKIP LOCKED";
-        for row in connection.all(sql, &[&lane, &most(limit)]).await? {
-            let (run, rank) = (id(&row, 0)?, row.try_get(1)?);
-            candidates.push(queue::Candidate { run, namespace: namespace.clone(), rank });
+        let lane = read_lane(&row)?;
+        if offer.meets(&lane.requires) {
+            lanes.push((row.try_get::<_, i64>(4)?, lane));
         }
     }
-    Ok(candidates)
+    let rooms = rooms(connection, &lanes, &request.shares).await?;
+    let mut candidates = Vec::new();
+    for (place, Lane { namespace, class, .. }) in lanes {
+        let limit = request.slots.min(rooms.of(&namespace, &class));
+        let sql = "SELECT id, rank FROM runs WHERE lane = $1 AND rank IS NOT NULL ORDER BY rank, id LIMIT $2 \
+            FOR UPDATE SKIP LOCKED";
+        for row in connection.all(sql, &[&place, &most(limit)]).await? {
+            let (run, rank) = (id(&row, 0)?, row.try_get(1)?);
+            candidates.push(Candidate { run, namespace: namespace.clone(), class: class.clone(), rank });
+        }
+    }
+    Ok((candidates, rooms))
 }
 
-/// Counted from the leases themselves, behind the lane's lock: without it two claims would both see the last slot.
-async fn room(connection: &Connection, lane: i64) -> Result<Option<usize>, Failed> {
-    let sql = "SELECT slots FROM lanes WHERE id = $1 FOR UPDATE";
-    let Some(row) = connection.one(sql, &[&lane]).await? else { return Ok(Some(0)) };
-    let Some(slots) = row.try_get::<_, Option<i64>>(0)? else { return Ok(None) };
-    let sql = "SELECT count(*) FROM runs WHERE lane = $1 AND worker IS NOT NULL";
-    let busy: i64 = match connection.one(sql, &[&lane]).await? {
-        Some(row) => row.try_get(0)?,
-        None => 0,
-    };
-    Ok(Some(usize::try_from(slots.saturating_sub(busy)).unwrap_or(0)))
+fn read_lane(row: &tokio_postgres::Row) -> Result<Lane, Failed> {
+    let unreadable = |error: serde_json::Error| Failed::Body(error.to_string());
+    let limit = row.try_get::<_, Option<i64>>(2)?.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+    let requires = Requirements::from_text(row.try_get(3)?).map_err(unreadable)?;
+    Ok(Lane { limit, requires, ..Lane::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?) })
+}
+
+/// How many more there may be where there is a limit, counted from the leases themselves, behind the locks of all lanes
+/// that share it: without them two claims would both see the last slot. All are locked at once, in one order.
+async fn rooms(connection: &Connection, lanes: &[(i64, Lane)], shares: &Shares) -> Result<Rooms, Failed> {
+    let lanes = lanes.iter().map(|(_, lane)| lane);
+    let limited: Vec<&Lane> = lanes.clone().filter(|lane| lane.limit.is_some()).collect();
+    let capped: Vec<&str> = lanes
+        .filter(|lane| shares.of(&lane.namespace).limit.is_some())
+        .map(|lane| lane.namespace.as_str())
+        .collect();
+    if limited.is_empty() && capped.is_empty() {
+        return Ok(Rooms::default());
+    }
+    let namespaces: Vec<&str> = limited.iter().map(|lane| lane.namespace.as_str()).collect();
+    let classes: Vec<&str> = limited.iter().map(|lane| lane.class.as_str()).collect();
+    let lock = "SELECT namespace, coalesce(pool, class), slots FROM lanes WHERE namespace = ANY($3) \
+        OR (namespace, coalesce(pool, class)) IN (SELECT * FROM unnest($1::text[], $2::text[])) \
+        ORDER BY id FOR UPDATE";
+    let locked = connection.all(lock, &[&namespaces, &classes, &capped]).await?;
+    let busy = busy(connection, &[namespaces, capped.clone()].concat()).await?;
+    let mut rooms = Rooms::default();
+    for row in locked {
+        // As it is now that the lock is ours.
+        let Some(limit) = row.try_get::<_, Option<i64>>(2)? else { continue };
+        let class: (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let room = limit.saturating_sub(busy.get(&class).copied().unwrap_or(0));
+        rooms.classes.insert(class, usize::try_from(room).unwrap_or(0));
+    }
+    for namespace in capped {
+        let of_namespace = busy.iter().filter(|((other, _), _)| other == namespace).map(|(_, busy)| busy);
+        let limit = shares.of(namespace).limit.map_or(i64::MAX, i64::from);
+        let room = limit.saturating_sub(of_namespace.sum());
+        rooms.namespaces.insert(namespace.to_owned(), usize::try_from(room).unwrap_or(0));
+    }
+    Ok(rooms)
+}
+
+/// How many runs of each class hold a lease.
+async fn busy(
+    connection: &Connection,
+    namespaces: &[&str],
+) -> Result<BTreeMap<(String, String), i64>, Failed> {
+    let sql = "SELECT namespace, coalesce(pool, class), count(*) FROM runs JOIN lanes ON lanes.id = runs.lane \
+        WHERE worker IS NOT NULL AND namespace = ANY($1) GROUP BY 1, 2";
+    let mut busy = BTreeMap::new();
+    for row in connection.all(sql, &[&namespaces]).await? {
+        busy.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
+    }
+    Ok(busy)
 }
 
 async fn give(

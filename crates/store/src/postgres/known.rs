@@ -120,6 +120,7 @@ impl Known {
                 Write::DeleteResource(key) => drop(self.resources.remove(key)),
                 Write::Task(_)
                 | Write::Event { .. }
+                | Write::Standing { .. }
                 | Write::Blocker(_)
                 | Write::Archive { .. }
                 | Write::Blob { .. } => {}

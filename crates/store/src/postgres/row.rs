@@ -6,6 +6,7 @@ use ostler_kernel::{
     BlockerId, Event, RunId, SessionId, TaskId, Timestamp, Worker,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
+    worker::Standing,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -124,7 +125,7 @@ pub fn event(row: &Row) -> Result<Event, Failed> {
     })
 }
 
-pub const WORKER: &str = "name, incarnation, counter, claims, registered_at, instance";
+pub const WORKER: &str = "name, incarnation, counter, claims, registered_at, instance, offer, standing";
 
 pub fn worker(row: &Row) -> Result<Worker, Failed> {
     Ok(Worker {
@@ -134,6 +135,8 @@ pub fn worker(row: &Row) -> Result<Worker, Failed> {
         claims: number(row, 3)?,
         registered_at: Timestamp::from_millis(row.try_get(4)?),
         instance: number(row, 5)?,
+        offer: from_json(row, 6)?,
+        standing: Standing::from_name(row.try_get(7)?).unwrap_or_default(),
     })
 }
 

@@ -8,7 +8,8 @@ use tokio_postgres::Client;
 
 use super::OpenError;
 
-const MIGRATIONS: &[&str] = &[r#"
+const MIGRATIONS: &[&str] = &[
+    r#"
 CREATE TABLE tasks (
     id uuid PRIMARY KEY, namespace text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
     key text COLLATE "C", state text NOT NULL, last_input bigint NOT NULL DEFAULT 0,
@@ -52,7 +53,16 @@ CREATE TABLE blobs (id bytea PRIMARY KEY, bytes bytea NOT NULL);
 -- Positions are made of transaction numbers, which begin anew in another cluster: so much is added to them.
 CREATE TABLE origin (base bigint NOT NULL);
 INSERT INTO origin VALUES (0);
-"#];
+"#,
+    // What workers offer and what runs ask for. A class may have several lanes now: their pool is the class. A server
+    // that does not know of it yet makes lanes without one.
+    r#"
+ALTER TABLE workers ADD COLUMN offer text NOT NULL DEFAULT '{}';
+ALTER TABLE workers ADD COLUMN standing text NOT NULL DEFAULT 'open';
+ALTER TABLE lanes ADD COLUMN pool text COLLATE "C";
+ALTER TABLE lanes ADD COLUMN requires text NOT NULL DEFAULT '';
+"#,
+];
 
 /// Brings the schema to the version this binary knows. The connection's search path leads there.
 pub async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {

@@ -13,7 +13,10 @@ use super::{
     row::{self, Key, to_json},
     tail::Logged,
 };
-use crate::{Hint, body::due};
+use crate::{
+    Hint,
+    body::{due, makes_claimable},
+};
 
 /// What rows leave beside themselves, once they are committed: whom they may wake, and the end of the log.
 #[derive(Default)]
@@ -66,6 +69,12 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
         Write::Renewal { worker, counter } => {
             let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
             execute(connection, sql, params![worker, counter])?;
+        }
+        Write::Standing { worker, standing } => {
+            let sql = "UPDATE workers SET standing = ?2 WHERE name = ?1";
+            execute(connection, sql, params![worker, standing.name()])?;
+            // Who may claim again looks at once.
+            effects.hint.ready += 1;
         }
         Write::Resource(resource) => {
             put_resource(connection, resource, text)?;
@@ -180,22 +189,27 @@ fn update_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -
 }
 
 fn raise(hint: &mut Hint, run: &Run) {
-    hint.ready += u64::from(run.rank().is_some());
+    hint.ready += u64::from(makes_claimable(run));
     hint.due += u64::from(due(run).is_some());
 }
 
 /// The lane's number. It is there already for all but the first run of an agent, and then costs no page.
 fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
     let lane = &run.lane;
+    let (key, requires) = (lane.key(), lane.requires.text());
     let sql = "SELECT id FROM lanes WHERE namespace = ?1 AND class = ?2 AND slots IS ?3";
-    let params = params![lane.namespace, lane.class, lane.limit];
+    let params = params![lane.namespace, key, lane.limit];
     if let Some(id) = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()? {
         return Ok(id);
     }
-    let sql = "INSERT INTO lanes (namespace, class, slots) VALUES (?1, ?2, ?3) \
+    let sql = "INSERT INTO lanes (namespace, class, slots, pool, requires) VALUES (?1, ?2, ?3, ?4, ?5) \
         ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots RETURNING id";
-    let params = params![lane.namespace, lane.class, lane.limit];
-    connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))
+    let params = params![lane.namespace, key, lane.limit, lane.class, requires];
+    let id = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))?;
+    // The limit is the class's: it holds for all of its lanes.
+    let sql = "UPDATE lanes SET slots = ?3 WHERE namespace = ?1 AND pool = ?2 AND slots IS NOT ?3";
+    execute(connection, sql, params![lane.namespace, lane.class, lane.limit])?;
+    Ok(id)
 }
 
 fn progress_run(connection: &Connection, run: &Run, body: &str) -> rusqlite::Result<()> {
@@ -306,11 +320,16 @@ fn consume(
 }
 
 fn put_worker(connection: &Connection, worker: &Worker) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO workers (name, incarnation, counter, claims, registered_at, instance) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let Worker { name, incarnation, counter, claims, registered_at, instance } = worker;
-    let at = registered_at.as_millis();
-    execute(connection, sql, params![name, incarnation, counter, claims, at, instance.cast_signed()])?;
+    let sql = "INSERT INTO workers (name, incarnation, counter, claims, registered_at, instance, offer, standing) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO UPDATE SET incarnation = ?2, counter = ?3, \
+        claims = ?4, registered_at = ?5, instance = ?6, offer = ?7";
+    let Worker { name, incarnation, counter, claims, registered_at, instance, offer, standing } = worker;
+    let (at, instance, offer) = (registered_at.as_millis(), instance.cast_signed(), to_json(offer)?);
+    execute(
+        connection,
+        sql,
+        params![name, incarnation, counter, claims, at, instance, offer, standing.name()],
+    )?;
     Ok(())
 }
 

@@ -1,6 +1,11 @@
 //! Gives ready runs to a worker, inside the writing transaction.
 
-use ostler_kernel::{Lease, RunId, RunTag, TaskId, queue, run::claim::claim};
+use ostler_kernel::{
+    Lease, RunId, RunTag, TaskId, Worker,
+    queue::{self, Candidate, Lane, Requirements, Rooms, Shares},
+    run::claim::claim,
+    worker::{Offer, Standing},
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
@@ -15,25 +20,28 @@ pub fn claim_runs(
     turns: &mut Turns,
     effects: &mut Effects,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    if !is_current(connection, &request.lease)? || turns.overtook(&request.lease) {
+    let Some(worker) = claimant(connection, &request.lease)? else { return Ok(Vec::new()) };
+    if turns.overtook(&request.lease) {
         return Ok(Vec::new());
     }
     let earlier = held(connection, &request.lease)?;
-    if !earlier.is_empty() {
+    if !earlier.is_empty() || worker.standing != Standing::Open {
         return Ok(earlier);
     }
-    let candidates = candidates(connection, request.slots)?;
-    let chosen = queue::choose(candidates, request.slots, &mut turns.served);
+    let (candidates, rooms) = candidates(connection, request, &worker.offer)?;
+    let chosen = queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served);
     if !chosen.is_empty() {
         remember(connection, &request.lease)?;
     }
     chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
 }
 
-/// The worker's present incarnation, and no later claim of it was given anything.
-fn is_current(connection: &Connection, lease: &Lease) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM workers WHERE name = ?1 AND incarnation = ?2 AND claims <= ?3";
-    connection.prepare_cached(sql)?.exists(params![lease.worker, lease.incarnation, lease.claim])
+/// The worker, if this is its present incarnation and no later claim of it was given anything.
+fn claimant(connection: &Connection, lease: &Lease) -> rusqlite::Result<Option<Worker>> {
+    let sql =
+        format!("SELECT {} FROM workers WHERE name = ?1 AND incarnation = ?2 AND claims <= ?3", row::WORKER);
+    let params = params![lease.worker, lease.incarnation, lease.claim];
+    connection.prepare_cached(&sql)?.query_row(params, row::worker).optional()
 }
 
 /// Only a claim that gets something is written down: one that gets nothing shall cost no sync.
@@ -53,36 +61,67 @@ fn held(connection: &Connection, lease: &Lease) -> rusqlite::Result<Vec<Claimed>
     runs.into_iter().map(|run| load(connection, run)).collect()
 }
 
-/// The first runs of each lane that has room. Steps from lane to lane in the index of what is ready.
-fn candidates(connection: &Connection, slots: usize) -> rusqlite::Result<Vec<queue::Candidate>> {
-    let mut candidates = Vec::new();
-    let mut lane = i64::MIN;
+/// The first runs of each lane that the worker may serve and that has room, and how much. Steps from lane to lane in
+/// the index of what is ready.
+fn candidates(
+    connection: &Connection,
+    request: &Claim,
+    offer: &Offer,
+) -> rusqlite::Result<(Vec<Candidate>, Rooms)> {
+    let (mut candidates, mut rooms) = (Vec::new(), Rooms::default());
+    let mut place = i64::MIN;
     loop {
         let sql = "SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ?1 ORDER BY lane LIMIT 1";
-        let next = connection.prepare_cached(sql)?.query_row([lane], |row| row.get(0)).optional()?;
-        let Some(next) = next else { return Ok(candidates) };
-        lane = next;
-        let (namespace, room) = room(connection, lane)?;
-        let limit = room.map_or(slots, |room| slots.min(room));
+        let next = connection.prepare_cached(sql)?.query_row([place], |row| row.get(0)).optional()?;
+        let Some(next) = next else { return Ok((candidates, rooms)) };
+        place = next;
+        let sql = "SELECT namespace, pool, slots, requires FROM lanes WHERE id = ?1";
+        let lane = connection.prepare_cached(sql)?.query_row([place], read_lane)?;
+        if !offer.meets(&lane.requires) {
+            continue;
+        }
+        look_for_room(connection, &lane, &request.shares, &mut rooms)?;
+        let limit = request.slots.min(rooms.of(&lane.namespace, &lane.class));
         let sql = "SELECT id, rank FROM runs WHERE lane = ?1 AND rank IS NOT NULL ORDER BY rank, id LIMIT ?2";
         let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![lane, row::most(limit)])?;
+        let mut rows = statement.query(params![place, row::most(limit)])?;
         while let Some(row) = rows.next()? {
+            let (namespace, class) = (lane.namespace.clone(), lane.class.clone());
             let run = row.get::<_, Key<RunId>>(0)?.0;
-            candidates.push(queue::Candidate { run, namespace: namespace.clone(), rank: row.get(1)? });
+            candidates.push(Candidate { run, namespace, class, rank: row.get(1)? });
         }
     }
 }
 
-/// Counted from the leases themselves: a counter of its own could go wrong.
-fn room(connection: &Connection, lane: i64) -> rusqlite::Result<(String, Option<usize>)> {
-    let sql = "SELECT namespace, slots FROM lanes WHERE id = ?1";
-    let (namespace, slots): (String, Option<usize>) =
-        connection.prepare_cached(sql)?.query_row([lane], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some(slots) = slots else { return Ok((namespace, None)) };
-    let sql = "SELECT count(*) FROM runs WHERE lane = ?1 AND worker IS NOT NULL";
-    let busy: usize = connection.prepare_cached(sql)?.query_row([lane], |row| row.get(0))?;
-    Ok((namespace, Some(slots.saturating_sub(busy))))
+fn read_lane(row: &rusqlite::Row<'_>) -> rusqlite::Result<Lane> {
+    let requires =
+        Requirements::from_text(row.get_ref(3)?.as_str()?).map_err(|error| row::unreadable(3, error))?;
+    Ok(Lane { limit: row.get(2)?, requires, ..Lane::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?) })
+}
+
+/// How many more there may be where there is a limit, counted from the leases themselves: a counter of its own could
+/// go wrong.
+fn look_for_room(
+    connection: &Connection,
+    lane: &Lane,
+    shares: &Shares,
+    rooms: &mut Rooms,
+) -> rusqlite::Result<()> {
+    let Lane { namespace, class, .. } = lane;
+    let left = |limit: u32, busy: usize| (limit as usize).saturating_sub(busy);
+    if let Some(limit) = lane.limit {
+        let sql = "SELECT count(*) FROM lanes CROSS JOIN runs ON runs.lane = lanes.id AND worker IS NOT NULL \
+            WHERE namespace = ?1 AND pool = ?2";
+        let busy = connection.prepare_cached(sql)?.query_row([namespace, class], |row| row.get(0))?;
+        rooms.classes.insert((namespace.clone(), class.clone()), left(limit, busy));
+    }
+    if let Some(limit) = shares.of(namespace).limit {
+        let sql = "SELECT count(*) FROM lanes CROSS JOIN runs ON runs.lane = lanes.id AND worker IS NOT NULL \
+            WHERE namespace = ?1";
+        let busy = connection.prepare_cached(sql)?.query_row([namespace], |row| row.get(0))?;
+        rooms.namespaces.insert(namespace.clone(), left(limit, busy));
+    }
+    Ok(())
 }
 
 fn give(

@@ -36,6 +36,19 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
             Answer::Workers(all(connection, &sql, [], row::worker)?)
         }
+        Query::Ready { namespace, class, most: limit } => {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM lanes CROSS JOIN runs ON runs.lane = lanes.id \
+                AND rank IS NOT NULL WHERE namespace = ?1 AND (?2 IS NULL OR pool = ?2) LIMIT ?3)";
+            let params = params![namespace, class, most(*limit)];
+            Answer::Count(one(connection, sql, params, |row| row.get(0))?.unwrap_or(0))
+        }
+        Query::Accepted { namespace, class, since, nth } => {
+            let sql = "SELECT runs.body FROM runs CROSS JOIN lanes ON lanes.id = runs.lane WHERE runs.id > ?3 \
+                AND namespace = ?1 AND (?2 IS NULL OR pool = ?2) ORDER BY runs.id DESC LIMIT 1 OFFSET ?4";
+            let since = RunId::from_parts(*since, u64::MAX, u64::MAX);
+            let params = params![namespace, class, Key(&since), most(nth.saturating_sub(1))];
+            Answer::Time(one(connection, sql, params, row::run)?.map(|run| run.created_at))
+        }
         Query::Due { now, limit } => Answer::Runs(due(connection, *now, *limit)?),
         Query::NextDue => {
             let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";

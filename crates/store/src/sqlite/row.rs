@@ -5,6 +5,7 @@ use ostler_kernel::{
     BlobId, BlockerId, Event, Run, RunId, Session, SessionId, Step, TaskId, Timestamp, Worker, Write,
     resource::{ResourceKey, StoredResource},
     task::TaskRequest,
+    worker::Standing,
 };
 use rusqlite::{
     Row, ToSql,
@@ -54,8 +55,11 @@ fn unwritable(error: serde_json::Error) -> rusqlite::Error {
 /// Reads the JSON in a column.
 pub fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
-    serde_json::from_str(text)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
+    serde_json::from_str(text).map_err(|error| unreadable(column, error))
+}
+
+pub fn unreadable(column: usize, error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 
 /// As many rows as one can ask for.
@@ -104,7 +108,7 @@ pub fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub const WORKER: &str = "name, incarnation, counter, claims, registered_at, instance";
+pub const WORKER: &str = "name, incarnation, counter, claims, registered_at, instance, offer, standing";
 
 pub fn worker(row: &Row<'_>) -> rusqlite::Result<Worker> {
     Ok(Worker {
@@ -114,6 +118,8 @@ pub fn worker(row: &Row<'_>) -> rusqlite::Result<Worker> {
         claims: row.get(3)?,
         registered_at: Timestamp::from_millis(row.get(4)?),
         instance: row.get::<_, i64>(5)?.cast_unsigned(),
+        offer: from_json(row, 6)?,
+        standing: Standing::from_name(row.get_ref(7)?.as_str()?).unwrap_or_default(),
     })
 }
 

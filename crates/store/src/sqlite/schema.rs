@@ -107,6 +107,14 @@ INSERT INTO ends (owner, kind, place, count)
         (SELECT run, place FROM steps UNION ALL SELECT run, NULL FROM open_steps) GROUP BY run;
 DROP TABLE steps_indexed;
 ",
+    // What workers offer and what runs ask for. A class may have several lanes now: their pool is the class.
+    r"
+ALTER TABLE workers ADD COLUMN offer TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE workers ADD COLUMN standing TEXT NOT NULL DEFAULT 'open';
+ALTER TABLE lanes ADD COLUMN pool TEXT;
+ALTER TABLE lanes ADD COLUMN requires TEXT NOT NULL DEFAULT '';
+UPDATE lanes SET pool = class;
+",
 ];
 
 #[derive(Debug, thiserror::Error)]

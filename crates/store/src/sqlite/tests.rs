@@ -110,7 +110,7 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
         assert!(ticks.swap(0, Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "{query:?} passes by every run");
     }
     let lease = Lease { worker: "w".into(), incarnation: 1, claim: 1 };
-    let request = Claim { lease, slots: 10, now };
+    let request = Claim::new(lease, 10, now);
     claim::claim_runs(&connection, &request, &mut Turns::default(), &mut Default::default()).unwrap();
     assert!(ticks.load(Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "a claim passes by every run");
 }

@@ -1,4 +1,4 @@
-//! What is done to a task that exists: cancel, retry, archive.
+//! What is done to a task that exists: cancel, retry, release, archive.
 
 use std::sync::Arc;
 
@@ -38,6 +38,16 @@ pub async fn retry(
 ) -> Result<Response, Problem> {
     let row = find(&app, &task, parameters).await?;
     created(&app, app.control.retry(row.task.id).await?).await
+}
+
+pub async fn release(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    app.control.release(row.task.id).await?;
+    changed(&app, &row.task).await
 }
 
 pub async fn archive(

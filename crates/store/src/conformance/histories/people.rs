@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ostler_kernel::{
     BlobId, Bundle, Command, ContextId, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
     conversation::Context,
-    queue::{Lane, Priority},
+    queue::{Lane, Priority, Requirements},
     resource::{self, ResourceKey, StoredResource},
     retry::{Jitter, RetryPolicy},
     run::{cancel, wake},
@@ -14,7 +14,7 @@ use ostler_kernel::{
         accept::{Acceptance, accept},
         input::accept_input,
     },
-    worker,
+    worker::{self, Offer, Standing},
 };
 use serde_json::json;
 
@@ -48,6 +48,8 @@ impl History<'_> {
         let name = if self.dice.one_in(8) { self.dice.word(&TASK_NAMES) } else { any_name };
         let class = self.dice.word(&["small", "large"]);
         let limit = self.dice.pick(&[None, Some(0), Some(1), Some(2), Some(3)]).flatten();
+        let region = self.dice.pick(&[None, None, None, Some("eu")]).flatten().map(str::to_owned);
+        let requires = Requirements { region, ..Requirements::default() };
         let acceptance = Acceptance {
             task,
             run,
@@ -55,7 +57,7 @@ impl History<'_> {
             name,
             request: self.request(),
             model: "mock".to_owned(),
-            lane: Lane { namespace: session.namespace.clone(), class, limit },
+            lane: Lane { limit, requires, ..Lane::new(session.namespace.clone(), class) },
             session,
         };
         self.known.sessions.push(acceptance.session.id);
@@ -169,7 +171,18 @@ impl History<'_> {
         let name = self.worker_name();
         let former = self.worker_row(&name).await?.filter(|_| !self.dice.one_in(6));
         self.claims.remove(&name);
-        Ok(worker::register(&name, self.dice.roll(), former.as_ref(), self.now).1)
+        let region = self.dice.word(&["eu", "us"]);
+        let offer = Offer { region, ..Offer::of_slots(self.dice.below(4) as u32) };
+        Ok(worker::register(&name, self.dice.roll(), offer, former.as_ref(), self.now).1)
+    }
+
+    /// Someone decides about a worker.
+    pub(super) async fn stand(&mut self) -> Result<Bundle, String> {
+        let name = self.worker_name();
+        let Some(row) = self.worker_row(&name).await? else { return self.renew().await };
+        let standings = [Standing::Open, Standing::Open, Standing::Cordoned, Standing::Draining];
+        let standing = self.dice.pick(&standings).unwrap_or_default();
+        Ok(worker::stand(&row, standing))
     }
 
     pub(super) async fn renew(&mut self) -> Result<Bundle, String> {

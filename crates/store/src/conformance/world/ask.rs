@@ -33,7 +33,7 @@ impl<'w> Ask<'w> {
             name: format!("task-{number}"),
             request: request(),
             model: "mock".to_owned(),
-            lane: Lane { namespace: "default".to_owned(), class: "any".to_owned(), limit: None },
+            lane: Lane::new("default", "any"),
             session: Session::new(session, "default", "helper", None, context),
         };
         Self { world, acceptance }
@@ -44,6 +44,13 @@ impl<'w> Ask<'w> {
         self.acceptance.namespace = namespace.to_owned();
         self.acceptance.lane.namespace = namespace.to_owned();
         self.acceptance.session.namespace = namespace.to_owned();
+        self
+    }
+
+    /// Only a worker in this region may take it.
+    #[must_use]
+    pub fn requiring(mut self, region: &str) -> Self {
+        self.acceptance.lane.requires.region = Some(region.to_owned());
         self
     }
 

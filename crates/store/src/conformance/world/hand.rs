@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ostler_kernel::{
     Lease, RunId, Worker,
-    worker::{register, renew},
+    queue::Shares,
+    worker::{Offer, Standing, register, renew, stand},
 };
 
 use super::World;
@@ -19,9 +20,9 @@ pub struct Hand<'w> {
 
 impl<'w> Hand<'w> {
     /// Starts the worker, again if it was there before.
-    pub(super) async fn register(world: &'w World, name: &str) -> Self {
+    pub(super) async fn register(world: &'w World, name: &str, offer: Offer) -> Self {
         let (former, instance) = (row(world, name).await, world.fresh());
-        let (worker, bundle) = register(name, instance, former.as_ref(), world.now());
+        let (worker, bundle) = register(name, instance, offer, former.as_ref(), world.now());
         world.must(bundle).await;
         let incarnation = worker.incarnation;
         Self { world, name: worker.name, incarnation, claims: AtomicU64::new(0) }
@@ -48,13 +49,27 @@ impl<'w> Hand<'w> {
     }
 
     pub async fn claim_number(&self, number: u64, slots: usize) -> Vec<Claimed> {
-        let claim = Claim { lease: self.lease(number), slots, now: self.world.now() };
+        let claim = Claim::new(self.lease(number), slots, self.world.now());
         self.world.store.claim(claim).await.expect("the store answers")
     }
 
     /// Which runs its next claim gets, in the order they were given.
     pub async fn claim_runs(&self, slots: usize) -> Vec<RunId> {
         self.claim(slots).await.into_iter().map(|claimed| claimed.run.id).collect()
+    }
+
+    /// Which runs its next claim gets if namespaces share so.
+    pub async fn claim_sharing(&self, slots: usize, shares: &Shares) -> Vec<RunId> {
+        let number = self.claims.fetch_add(1, Ordering::Relaxed) + 1;
+        let claim =
+            Claim { shares: shares.clone(), ..Claim::new(self.lease(number), slots, self.world.now()) };
+        let claimed = self.world.store.claim(claim).await.expect("the store answers");
+        claimed.into_iter().map(|claimed| claimed.run.id).collect()
+    }
+
+    /// Someone decides about it.
+    pub async fn stand(&self, standing: Standing) {
+        self.world.must(stand(&self.row().await, standing)).await;
     }
 
     pub fn renew(&self, counter: u64) -> ostler_kernel::Bundle {

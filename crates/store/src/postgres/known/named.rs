@@ -56,7 +56,9 @@ impl Named {
             Write::Input(input) => self.tasks.extend([input.task]),
             Write::Consume { task, .. } | Write::Archive { task, .. } => self.tasks.extend([*task]),
             Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
-            Write::Renewal { worker, .. } => self.workers.extend([worker.clone()]),
+            Write::Renewal { worker, .. } | Write::Standing { worker, .. } => {
+                self.workers.extend([worker.clone()])
+            }
             Write::Resource(resource) => self.resources.extend([resource.key.clone()]),
             Write::DeleteResource(key) => self.resources.extend([key.clone()]),
             Write::NewTask(_) | Write::NewRun(_) | Write::Blocker(_) | Write::Blob { .. } => {}

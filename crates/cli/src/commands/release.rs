@@ -1,0 +1,26 @@
+//! `ostler release`: lets a quarantined task go on.
+
+use crate::{app::App, error::CommandError, exit::Exit};
+
+/// Lets quarantined tasks go on
+///
+/// A run that lost its worker twenty times in a row, without a step finished in between, may be what kills them: it
+/// waits until a person has had a look. `ostler get task NAME -o yaml` says why it waits.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  ostler release nightly-report\n  ostler cancel nightly-report        rather end it"
+)]
+pub struct Arguments {
+    /// The tasks, by name or uid
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<String>,
+}
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let client = app.client()?;
+    for task in &arguments.tasks {
+        let released = client.release(task).await?;
+        app.output.data(format!("task/{} released", released.metadata.name))?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,142 @@
+//! Workers as people see them: who there is, who is silent, and what was decided about them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use ostler_kernel::{
+    Timestamp, Worker,
+    worker::{Standing, stand},
+};
+use ostler_link::LinkError;
+use ostler_store::StoreExt;
+
+use crate::{Control, ControlError, commands::TRIES};
+
+/// A worker, with what this server has seen of it.
+#[derive(Debug, Clone)]
+pub struct WorkerView {
+    pub worker: Worker,
+    pub phase: Phase,
+    /// When a sign of life of it was last seen here, by this server's calendar.
+    pub last_seen: Option<Timestamp>,
+    /// Runs it holds.
+    pub runs: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// This server has not watched it for long enough to know.
+    Pending,
+    Ready,
+    /// Silent for the length of a lease.
+    NotReady,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Pending => "Pending",
+            Phase::Ready => "Ready",
+            Phase::NotReady => "NotReady",
+        }
+    }
+}
+
+/// What was last seen of each worker. By this server's own clock, so that nobody's calendar decides.
+#[derive(Default)]
+pub struct Workers(Mutex<BTreeMap<String, Seen>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    incarnation: u64,
+    counter: u64,
+    at: Duration,
+    on: Timestamp,
+    /// Its counter was seen to move: it is not only a row of former times.
+    moved: bool,
+}
+
+impl Workers {
+    /// Whether the worker's counter has stood still for the length of a lease.
+    pub fn is_silent(&self, worker: &Worker, now: Duration, lease: Duration) -> bool {
+        self.lock().get(&worker.name).is_some_and(|last| last.is_of(worker) && last.is_over(now, lease))
+    }
+
+    pub fn look(&self, worker: &Worker, at: Duration, on: Timestamp) {
+        let mut seen = self.lock();
+        let last = seen.get(&worker.name).copied();
+        if last.is_none_or(|last| !last.is_of(worker)) {
+            let Worker { incarnation, counter, .. } = *worker;
+            seen.insert(worker.name.clone(), Seen { incarnation, counter, at, on, moved: last.is_some() });
+        }
+    }
+
+    fn phase(&self, worker: &Worker, now: Duration, lease: Duration) -> (Phase, Option<Timestamp>) {
+        let Some(last) = self.lock().get(&worker.name).copied() else { return (Phase::Pending, None) };
+        let phase = match () {
+            () if last.is_of(worker) && last.is_over(now, lease) => Phase::NotReady,
+            () if last.moved || !last.is_of(worker) => Phase::Ready,
+            () => Phase::Pending,
+        };
+        (phase, last.moved.then_some(last.on))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn is_of(&self, worker: &Worker) -> bool {
+        (self.incarnation, self.counter) == (worker.incarnation, worker.counter)
+    }
+
+    fn is_over(&self, now: Duration, lease: Duration) -> bool {
+        now.saturating_sub(self.at) >= lease
+    }
+}
+
+impl Control {
+    pub async fn workers(&self) -> Result<Vec<WorkerView>, ControlError> {
+        let workers = self.store.workers().await?;
+        let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+        for run in self.store.leased(None).await? {
+            if let Some(lease) = run.lease() {
+                *runs.entry(lease.worker.clone()).or_default() += 1;
+            }
+        }
+        let now = self.runtime.monotonic();
+        let view = |worker: Worker| {
+            let (phase, last_seen) = self.workers.phase(&worker, now, self.config.lease);
+            let runs = runs.get(&worker.name).copied().unwrap_or(0);
+            WorkerView { worker, phase, last_seen, runs }
+        };
+        Ok(workers.into_iter().map(view).collect())
+    }
+
+    pub async fn worker(&self, name: &str) -> Result<WorkerView, ControlError> {
+        let workers = self.workers().await?;
+        let found = workers.into_iter().find(|view| view.worker.name == name);
+        found.ok_or_else(|| ControlError::NotFound { kind: "worker", name: name.to_owned() })
+    }
+
+    /// Decides about a worker: whether it gets new runs, and whether it keeps those it has.
+    pub async fn stand(&self, name: &str, standing: Standing) -> Result<WorkerView, ControlError> {
+        for _ in 0..TRIES {
+            let view = self.worker(name).await?;
+            if view.worker.standing == standing || self.commit(stand(&view.worker, standing)).await?.is_ok() {
+                return self.worker(name).await;
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    /// Whether the worker is to give back what it holds.
+    pub(crate) async fn is_draining(&self, name: &str) -> Result<bool, LinkError> {
+        let workers = self.store.workers().await.map_err(crate::dispatch::unavailable)?;
+        Ok(workers.iter().any(|worker| worker.name == name && worker.standing == Standing::Draining))
+    }
+}

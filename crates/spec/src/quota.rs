@@ -1,0 +1,55 @@
+//! Quota: how much of what there is a namespace may use, or one of its agents.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fields::Fields;
+use crate::kind::{Kind, KindInfo};
+use crate::resource::Spec;
+
+pub(crate) static INFO: KindInfo = KindInfo {
+    kind: Kind::Quota,
+    name: "Quota",
+    plural: "quotas",
+    short_names: &[],
+    read: |fields| Spec::Quota(read(fields)),
+    restore: |json| serde_json::from_value(json).map(Spec::Quota),
+};
+
+/// Where several hold for the same, the strictest counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaSpec {
+    /// For this agent alone; without it, for the whole namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The namespace's turns beside those of others, of which each has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// Runs at work at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
+    /// Tasks accepted in any minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks_per_minute: Option<u32>,
+    /// Runs that are ready and wait for a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_queued: Option<u32>,
+}
+
+fn read(fields: &mut Fields<'_, '_>) -> QuotaSpec {
+    let quota = QuotaSpec {
+        agent: fields.optional("agent"),
+        weight: fields.count("weight", 1),
+        max_concurrent: fields.count("max_concurrent", 0),
+        tasks_per_minute: fields.count("tasks_per_minute", 0),
+        max_queued: fields.count("max_queued", 0),
+    };
+    if quota.agent.is_some() && quota.weight.is_some() {
+        fields.refuse("weight", "given beside agent: namespaces share by weight, agents don't");
+    }
+    let is_empty =
+        quota.weight.or(quota.max_concurrent).or(quota.tasks_per_minute).or(quota.max_queued).is_none();
+    if is_empty && !fields.was_written("weight") {
+        fields.refuse_missing("max_concurrent");
+    }
+    quota
+}
