@@ -6,5 +6,6 @@ pub mod model_server;
 pub mod postgres;
 pub mod power_loss;
 pub mod reference_store;
+pub mod several_servers;
 pub mod sim;
 pub mod tool_server;

@@ -14,11 +14,11 @@ use dense::Dense;
 use noting::{Noting, Outcome};
 use ostler_kernel::Command;
 use ostler_store::{
-    SqliteStore, Store,
+    PostgresStore, SqliteStore, Store,
     conformance::histories::compare,
     sqlite::{Options, Synchronous},
 };
-use ostler_testing::{postgres::Postgres, reference_store::ReferenceStore};
+use ostler_testing::{postgres::Place, reference_store::ReferenceStore};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -42,7 +42,7 @@ mod sqlite {
 
 mod postgres {
     async fn make() -> (super::Arc<dyn super::Store>, ()) {
-        (super::Arc::new(super::Postgres::fresh_store().await.expect("a store in PostgreSQL")), ())
+        (super::Arc::new(super::postgres_store().await), ())
     }
 
     ostler_store::store_conformance!(make);
@@ -81,7 +81,7 @@ async fn postgres_equals_the_reference_on_random_histories() {
         None => 0..number("HISTORIES").unwrap_or(300) / 10,
     };
     for seed in seeds.clone() {
-        let postgres = Dense::new(Postgres::fresh_store().await.expect("a store in PostgreSQL"));
+        let postgres = Dense::new(postgres_store().await);
         let compared = compare(&ReferenceStore::new(), &postgres, seed, N_OPS).await;
         assert_eq!(compared, Ok(()), "again with SEED={seed}");
     }
@@ -145,6 +145,11 @@ async fn compare_all(seeds: Vec<u64>) -> Result<(), String> {
         compared.map_err(|difference| format!("{difference}\nagain with SEED={seed}"))?;
     }
     Ok(())
+}
+
+async fn postgres_store() -> PostgresStore {
+    let place = Place::fresh().expect("PostgreSQL");
+    place.open().await.expect("a store in PostgreSQL")
 }
 
 fn in_a_folder<E: std::fmt::Debug>(

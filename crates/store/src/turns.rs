@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use ostler_kernel::Lease;
 
+use crate::planted::{Bug, Planted};
+
 #[derive(Clone, Default)]
 pub struct Turns {
     /// How often each namespace was served lately.
@@ -12,9 +14,24 @@ pub struct Turns {
     asked: BTreeMap<String, (u64, u64)>,
 }
 
+/// What a worker's row says of its claims.
+pub struct Claims {
+    pub incarnation: u64,
+    /// The number of the last one that was given anything.
+    pub last: u64,
+}
+
 impl Turns {
-    /// Whether a later claim of its worker was made before this one.
-    pub fn overtook(&mut self, lease: &Lease) -> bool {
+    /// Whether a claim is its worker's to make: of its present incarnation, and no later one was made before it.
+    pub fn admit(&mut self, lease: &Lease, known: &Claims, planted: Planted) -> bool {
+        if known.incarnation != lease.incarnation && !planted.is(Bug::FormerIncarnation) {
+            return false;
+        }
+        let overtaken = lease.claim < known.last || self.overtook(lease);
+        !overtaken || planted.is(Bug::OvertakenClaim)
+    }
+
+    fn overtook(&mut self, lease: &Lease) -> bool {
         let this = (lease.incarnation, lease.claim);
         let last = self.asked.entry(lease.worker.clone()).or_insert(this);
         *last = this.max(*last);

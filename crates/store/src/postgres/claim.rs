@@ -1,134 +1,186 @@
-//! Gives ready runs to a worker, in a transaction of its own.
+//! Gives ready runs to a worker, in a transaction of its own. What needs no earlier answer is asked for at once.
 
 use std::collections::BTreeMap;
 
-use ostler_kernel::{Lease, RunId, RunTag, Session, queue, run::claim::claim};
+use ostler_kernel::{Lease, RunId, RunTag, queue, run::claim::claim};
+use tokio_postgres::Row;
 
 use super::{
     Failed,
-    apply::{Row, apply},
-    connection::Connection,
+    apply::{self, apply},
+    connection::{Connection, Params},
     known::Known,
-    row::{self, Id, from_json, id, most, signed},
+    row::{self, Id, from_json, id, most, number, signed},
     writer::{Counted, place_events},
 };
-use crate::{Claim, Claimed, body, turns::Turns};
+use crate::{
+    Claim, Claimed, Hint, body,
+    planted::Bug,
+    turns::{Claims, Turns},
+};
 
-/// Inside a transaction that the caller begins and ends.
+/// Locked, so that claims of one worker go one after the other.
+const WORKER: &str = "SELECT incarnation, claims FROM workers WHERE name = $1 FOR UPDATE";
+
+/// What this very claim was given before, if its answer was lost.
+const HELD: &str =
+    "SELECT id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
+
+/// Lanes in which something is ready, and whether they have a limit. Steps from lane to lane in the index of what is
+/// ready.
+const LANES: &str = "WITH RECURSIVE ready AS (\
+        (SELECT lane FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
+        UNION ALL \
+        SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
+        FROM ready WHERE ready.lane IS NOT NULL) \
+    SELECT lanes.id, slots IS NOT NULL FROM ready JOIN lanes ON lanes.id = ready.lane";
+
+const LOCK_LANES: &str = "SELECT 1 FROM lanes WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+
+/// The first runs of each lane, as many as were asked for and a limited one has room for, locked, and without those that
+/// others are at. Room is counted from the leases themselves.
+const READY: &str = "SELECT namespace, first.id, rank FROM lanes CROSS JOIN LATERAL (\
+        SELECT id, rank FROM runs WHERE lane = lanes.id AND rank IS NOT NULL ORDER BY rank, id \
+        LIMIT CASE WHEN lanes.id <> ALL($2) THEN $3 ELSE greatest(0, least($3, slots - \
+            (SELECT count(*) FROM runs WHERE lane = lanes.id AND worker IS NOT NULL))) END \
+        FOR UPDATE SKIP LOCKED) AS first \
+    WHERE lanes.id = ANY($1)";
+
+const REMEMBER: &str = "UPDATE workers SET claims = $2 WHERE name = $1";
+
+const ROWS: &str = "SELECT request, tasks.body, runs.body, sessions.body \
+    FROM runs JOIN tasks ON tasks.id = runs.task JOIN sessions ON sessions.id = runs.session \
+    WHERE runs.id = ANY($1) ORDER BY tasks.id FOR NO KEY UPDATE OF tasks";
+
+/// Makes a connection ready to claim: a statement that had to be prepared first would be late.
+pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
+    connection.prepare_all(&[WORKER, HELD, LANES, LOCK_LANES, READY, REMEMBER, ROWS]).await
+}
+
+/// Inside a transaction that begins here, and that the caller ends.
 pub async fn claim_runs(
     connection: &Connection,
     request: &Claim,
     turns: &mut Turns,
-    counted: &mut Counted,
-) -> Result<Vec<Claimed>, Failed> {
-    if !is_current(connection, &request.lease).await? || turns.overtook(&request.lease) {
-        return Ok(Vec::new());
+) -> Result<(Vec<Claimed>, Hint), Failed> {
+    let lease = &request.lease;
+    let (begun, worker, held, lanes) = tokio::join!(
+        biased;
+        connection.client.batch_execute("BEGIN"),
+        known_claims(connection, lease),
+        held(connection, lease),
+        connection.all(LANES, &[]),
+    );
+    begun?;
+    let (worker, held, lanes) = (worker?, held?, Lanes::of(&lanes?)?);
+    if !worker.is_some_and(|known| turns.admit(lease, &known, connection.planted)) {
+        return Ok(Default::default());
     }
-    let earlier = held(connection, &request.lease).await?;
-    if !earlier.is_empty() {
-        return Ok(earlier);
+    if !held.is_empty() && !connection.planted.is(Bug::LostClaimServedAnew) {
+        return Ok((load(connection, &held).await?, Hint::default()));
     }
-    let candidates = candidates(connection, request.slots).await?;
+    let candidates = candidates(connection, request, &lanes).await?;
     let chosen = queue::choose(candidates, request.slots, &mut turns.served);
     if chosen.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
-    let sql = "UPDATE workers SET claims = $2 WHERE name = $1";
-    connection.execute(sql, &[&request.lease.worker, &signed(request.lease.claim)]).await?;
-    let before = load(connection, &chosen).await?;
-    give(connection, before, request, counted).await
+    give(connection, &chosen, request).await
 }
 
-/// The worker's present incarnation, and no later claim of it was given anything. Its row is locked: claims of one
-/// worker go one after the other.
-async fn is_current(connection: &Connection, lease: &Lease) -> Result<bool, Failed> {
-    let sql = "SELECT 1 FROM workers WHERE name = $1 AND incarnation = $2 AND claims <= $3 FOR UPDATE";
-    let found =
-        connection.one(sql, &[&lease.worker, &signed(lease.incarnation), &signed(lease.claim)]).await?;
-    Ok(found.is_some())
+async fn known_claims(connection: &Connection, lease: &Lease) -> Result<Option<Claims>, Failed> {
+    let row = connection.one(WORKER, &[&lease.worker]).await?;
+    row.map(|row| Ok(Claims { incarnation: number(&row, 0)?, last: number(&row, 1)? })).transpose()
 }
 
-/// What this very claim was given before, if its answer was lost.
-async fn held(connection: &Connection, lease: &Lease) -> Result<Vec<Claimed>, Failed> {
-    let sql = "SELECT id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
-    let state = RunTag::Running.name();
+async fn held(connection: &Connection, lease: &Lease) -> Result<Vec<RunId>, Failed> {
     let (incarnation, claim) = (signed(lease.incarnation), signed(lease.claim));
-    let rows = connection.all(sql, &[&lease.worker, &incarnation, &claim, &state]).await?;
-    let runs: Vec<RunId> = rows.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
-    load(connection, &runs).await
+    let state = RunTag::Running.name();
+    let rows = connection.all(HELD, &[&lease.worker, &incarnation, &claim, &state]).await?;
+    rows.iter().map(|row| id(row, 0)).collect()
 }
 
-/// The first runs of each lane that has room, locked, and without those that others are at. Steps from lane to lane
-/// in the index of what is ready.
-async fn candidates(connection: &Connection, slots: usize) -> Result<Vec<queue::Candidate>, Failed> {
-    let sql = "WITH RECURSIVE ready AS (\
-            (SELECT lane FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
-            UNION ALL \
-            SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
-            FROM ready WHERE ready.lane IS NOT NULL) \
-        SELECT lanes.id, namespace, slots FROM ready JOIN lanes ON lanes.id = ready.lane ORDER BY lanes.id";
-    let mut candidates = Vec::new();
-    for row in connection.all(sql, &[]).await? {
-        let (lane, namespace): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-        let limited = row.try_get::<_, Option<i64>>(2)?.is_some();
-        let room = if limited { room(connection, lane).await? } else { None };
-        let limit = room.map_or(slots, |room| slots.min(room));
-        let sql = "SELECT id, rank FROM runs WHERE lane = $1 AND rank IS NOT NULL ORDER BY rank, id LIMIT $2 \
-            FOR UPDATE SKIP LOCKED";
-        for row in connection.all(sql, &[&lane, &most(limit)]).await? {
-            let (run, rank) = (id(&row, 0)?, row.try_get(1)?);
-            candidates.push(queue::Candidate { run, namespace: namespace.clone(), rank });
+/// In which something is ready.
+#[derive(Default)]
+struct Lanes {
+    all: Vec<i64>,
+    limited: Vec<i64>,
+}
+
+impl Lanes {
+    fn of(rows: &[Row]) -> Result<Self, Failed> {
+        let mut lanes = Self::default();
+        for row in rows {
+            let (lane, is_limited) = (row.try_get(0)?, row.try_get(1)?);
+            lanes.all.push(lane);
+            lanes.limited.extend(Some(lane).filter(|_| is_limited));
         }
+        Ok(lanes)
     }
-    Ok(candidates)
 }
 
-/// Counted from the leases themselves, behind the lane's lock: without it two claims would both see the last slot.
-async fn room(connection: &Connection, lane: i64) -> Result<Option<usize>, Failed> {
-    let sql = "SELECT slots FROM lanes WHERE id = $1 FOR UPDATE";
-    let Some(row) = connection.one(sql, &[&lane]).await? else { return Ok(Some(0)) };
-    let Some(slots) = row.try_get::<_, Option<i64>>(0)? else { return Ok(None) };
-    let sql = "SELECT count(*) FROM runs WHERE lane = $1 AND worker IS NOT NULL";
-    let busy: i64 = match connection.one(sql, &[&lane]).await? {
-        Some(row) => row.try_get(0)?,
-        None => 0,
+/// Leases are counted behind the locks of their lanes, by a statement of its own: otherwise two claims would both see
+/// the last place.
+async fn candidates(
+    connection: &Connection,
+    request: &Claim,
+    lanes: &Lanes,
+) -> Result<Vec<queue::Candidate>, Failed> {
+    let slots = most(request.slots);
+    let asked: Params<'_> = &[&lanes.all, &lanes.limited, &slots];
+    let (locked, ready) = tokio::join!(
+        biased;
+        lock_lanes(connection, &lanes.limited),
+        connection.all(READY, asked),
+    );
+    locked?;
+    let candidate = |row: &Row| {
+        Ok(queue::Candidate { namespace: row.try_get(0)?, run: id(row, 1)?, rank: row.try_get(2)? })
     };
-    Ok(Some(usize::try_from(slots.saturating_sub(busy)).unwrap_or(0)))
+    ready?.iter().map(candidate).collect()
+}
+
+async fn lock_lanes(connection: &Connection, limited: &Vec<i64>) -> Result<(), Failed> {
+    if limited.is_empty() {
+        return Ok(());
+    }
+    connection.execute(LOCK_LANES, &[limited]).await.map(drop)
 }
 
 async fn give(
     connection: &Connection,
-    before: Vec<Claimed>,
+    chosen: &[RunId],
     request: &Claim,
-    counted: &mut Counted,
-) -> Result<Vec<Claimed>, Failed> {
+) -> Result<(Vec<Claimed>, Hint), Failed> {
+    let claim_number = signed(request.lease.claim);
+    let last_claim: Params<'_> = &[&request.lease.worker, &claim_number];
+    let (remembered, before, known, counted) = tokio::join!(
+        biased;
+        connection.execute(REMEMBER, last_claim),
+        load(connection, chosen),
+        Known::logs_of(connection, chosen),
+        Counted::begin(connection),
+    );
+    remembered?;
+    let (before, mut known, mut counted) = (before?, known?, counted?);
     let (mut given, mut writes) = (Vec::new(), Vec::new());
     for Claimed { task, run, session } in before {
         let (run, rows) = claim(&task, &run, &session, request.lease.clone(), request.now);
         writes.extend(rows);
         given.push(Claimed { task: task.project(&run, request.now), run, session });
     }
-    let mut known = Known::of_events(connection, &writes).await?;
     let texts = writes.iter().map(body::text_of).collect::<Result<Vec<_>, _>>();
     let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
-    let rows: Vec<Row<'_>> = place_events(&mut known, &writes, &texts, counted);
+    let rows: Vec<apply::Row<'_>> = place_events(&mut known, &writes, &texts, &mut counted);
     apply(connection, &rows).await?;
-    Ok(given)
+    Ok((given, counted.hint))
 }
 
 async fn load(connection: &Connection, runs: &[RunId]) -> Result<Vec<Claimed>, Failed> {
     let ids: Vec<Id> = runs.iter().map(Id::from).collect();
-    let sql = format!(
-        "SELECT {}, runs.id, runs.body, sessions.body FROM runs JOIN tasks ON tasks.id = runs.task \
-         JOIN sessions ON sessions.id = runs.session WHERE runs.id = ANY($1) ORDER BY tasks.id \
-         FOR NO KEY UPDATE OF tasks",
-        row::TASK.replace("request, body", "request, tasks.body")
-    );
     let mut found = BTreeMap::new();
-    for row in connection.all(&sql, &[&ids]).await? {
-        let session: Session = from_json(&row, 8)?;
-        let claimed = Claimed { task: row::task(&row)?.task, run: from_json(&row, 7)?, session };
-        found.insert(claimed.run.id, claimed);
+    for row in connection.all(ROWS, &[&ids]).await? {
+        let (run, session): (ostler_kernel::Run, _) = (from_json(&row, 2)?, from_json(&row, 3)?);
+        found.insert(run.id, Claimed { task: row::task_alone(&row)?, run, session });
     }
     Ok(runs.iter().filter_map(|run| found.remove(run)).collect())
 }

@@ -1,28 +1,34 @@
 //! Gives ready runs to a worker, inside the writing transaction.
 
 use ostler_kernel::{Lease, RunId, RunTag, TaskId, queue, run::claim::claim};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{
     apply::{Effects, apply},
     row::{self, Key},
 };
-use crate::{Claim, Claimed, turns::Turns};
+use crate::{
+    Claim, Claimed,
+    planted::{Bug, Planted},
+    turns::{Claims, Turns},
+};
 
 pub fn claim_runs(
     connection: &Connection,
     request: &Claim,
     turns: &mut Turns,
     effects: &mut Effects,
+    planted: Planted,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    if !is_current(connection, &request.lease)? || turns.overtook(&request.lease) {
+    let worker = known_claims(connection, &request.lease)?;
+    if !worker.is_some_and(|known| turns.admit(&request.lease, &known, planted)) {
         return Ok(Vec::new());
     }
     let earlier = held(connection, &request.lease)?;
-    if !earlier.is_empty() {
+    if !earlier.is_empty() && !planted.is(Bug::LostClaimServedAnew) {
         return Ok(earlier);
     }
-    let candidates = candidates(connection, request.slots)?;
+    let candidates = candidates(connection, request.slots, planted)?;
     let chosen = queue::choose(candidates, request.slots, &mut turns.served);
     if !chosen.is_empty() {
         remember(connection, &request.lease)?;
@@ -30,10 +36,10 @@ pub fn claim_runs(
     chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
 }
 
-/// The worker's present incarnation, and no later claim of it was given anything.
-fn is_current(connection: &Connection, lease: &Lease) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM workers WHERE name = ?1 AND incarnation = ?2 AND claims <= ?3";
-    connection.prepare_cached(sql)?.exists(params![lease.worker, lease.incarnation, lease.claim])
+fn known_claims(connection: &Connection, lease: &Lease) -> rusqlite::Result<Option<Claims>> {
+    let sql = "SELECT incarnation, claims FROM workers WHERE name = ?1";
+    let claims = |row: &Row<'_>| Ok(Claims { incarnation: row.get(0)?, last: row.get(1)? });
+    connection.prepare_cached(sql)?.query_row([&lease.worker], claims).optional()
 }
 
 /// Only a claim that gets something is written down: one that gets nothing shall cost no sync.
@@ -54,7 +60,11 @@ fn held(connection: &Connection, lease: &Lease) -> rusqlite::Result<Vec<Claimed>
 }
 
 /// The first runs of each lane that has room. Steps from lane to lane in the index of what is ready.
-fn candidates(connection: &Connection, slots: usize) -> rusqlite::Result<Vec<queue::Candidate>> {
+fn candidates(
+    connection: &Connection,
+    slots: usize,
+    planted: Planted,
+) -> rusqlite::Result<Vec<queue::Candidate>> {
     let mut candidates = Vec::new();
     let mut lane = i64::MIN;
     loop {
@@ -62,7 +72,7 @@ fn candidates(connection: &Connection, slots: usize) -> rusqlite::Result<Vec<que
         let next = connection.prepare_cached(sql)?.query_row([lane], |row| row.get(0)).optional()?;
         let Some(next) = next else { return Ok(candidates) };
         lane = next;
-        let (namespace, room) = room(connection, lane)?;
+        let (namespace, room) = room(connection, lane, planted)?;
         let limit = room.map_or(slots, |room| slots.min(room));
         let sql = "SELECT id, rank FROM runs WHERE lane = ?1 AND rank IS NOT NULL ORDER BY rank, id LIMIT ?2";
         let mut statement = connection.prepare_cached(sql)?;
@@ -75,11 +85,13 @@ fn candidates(connection: &Connection, slots: usize) -> rusqlite::Result<Vec<que
 }
 
 /// Counted from the leases themselves: a counter of its own could go wrong.
-fn room(connection: &Connection, lane: i64) -> rusqlite::Result<(String, Option<usize>)> {
+fn room(connection: &Connection, lane: i64, planted: Planted) -> rusqlite::Result<(String, Option<usize>)> {
     let sql = "SELECT namespace, slots FROM lanes WHERE id = ?1";
     let (namespace, slots): (String, Option<usize>) =
         connection.prepare_cached(sql)?.query_row([lane], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some(slots) = slots else { return Ok((namespace, None)) };
+    let Some(slots) = slots.filter(|_| !planted.is(Bug::LimitPerClaim)) else {
+        return Ok((namespace, slots));
+    };
     let sql = "SELECT count(*) FROM runs WHERE lane = ?1 AND worker IS NOT NULL";
     let busy: usize = connection.prepare_cached(sql)?.query_row([lane], |row| row.get(0))?;
     Ok((namespace, Some(slots.saturating_sub(busy))))
