@@ -1,5 +1,6 @@
 //! The testing ground.
 
+pub mod class_limit;
 pub mod crash;
 pub mod loopback;
 pub mod model_server;
