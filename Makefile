@@ -39,7 +39,7 @@ crash: ## Kill the server KILLS=300 times while tasks run (STORE=postgres: on Po
 power-loss: ## Rebuild the store from CUTS=1000 cut points
 	@scripts/ground.sh power-loss --cuts $(CUTS)
 
-store-conformance: ## Try what every store promises on each of them, and several servers on one store
+store-conformance: ## Try what every store promises on each of them, several servers on one store, planted bugs
 	@scripts/conformance.sh
 
 store-histories: ## Compare the stores with the reference on HISTORIES=10000 random histories; SEED=7 only that one

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compares SQLite with the reference store on random histories: HISTORIES=10000, or SEED=7 for that one alone.
+# Compares SQLite and PostgreSQL with the reference store on random histories: HISTORIES=10000, or SEED=7 for that one
+# alone.
 set -euo pipefail
 needs=databases
 . "$(dirname "$0")/env.sh"

@@ -1,10 +1,12 @@
 //! The testing ground.
 
+pub mod class_limit;
 pub mod crash;
 pub mod loopback;
 pub mod model_server;
 pub mod postgres;
 pub mod power_loss;
 pub mod reference_store;
+pub mod several_servers;
 pub mod sim;
 pub mod tool_server;

@@ -1,27 +1,24 @@
 //! A PostgreSQL of one's own: Debian's, in a folder that is thrown away, heard on a socket in it.
 
+mod place;
+
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
+    sync::{Arc, OnceLock, mpsc},
     thread,
     time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
 use ostler_link::TokioRuntime;
-use ostler_store::{
-    Store,
-    postgres::{Options, PostgresStore},
-};
+use ostler_store::postgres::{Options, PostgresStore};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
+
+pub use self::place::{Place, Visitor};
 
 const TRIES: u32 = 3000;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
@@ -69,21 +66,6 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// A store of its own in the one for all tests of a program.
-    pub async fn fresh_store() -> anyhow::Result<PostgresStore> {
-        open_with(fresh_options()?).await
-    }
-
-    /// Several servers' views of one store.
-    pub async fn shared_store(n_servers: usize) -> anyhow::Result<Vec<Arc<dyn Store>>> {
-        let options = fresh_options()?;
-        let mut servers: Vec<Arc<dyn Store>> = Vec::new();
-        for _ in 0..n_servers {
-            servers.push(Arc::new(open_with(options.clone()).await?));
-        }
-        Ok(servers)
-    }
-
     /// One for all tests of a program. It needs no disk that survives anything.
     fn shared() -> anyhow::Result<&'static str> {
         static URL: OnceLock<Result<String, String>> = OnceLock::new();
@@ -124,12 +106,6 @@ impl Postgres {
         }
         bail!("PostgreSQL was asked {TRIES} times and is not ready")
     }
-}
-
-fn fresh_options() -> anyhow::Result<Options> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let schema = format!("store_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    Ok(Options { schema, writers: 2, ..Options::at(Postgres::shared()?)? })
 }
 
 /// The store at an address, as a server opens it.

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_kernel::TaskState;
 use ostler_testing::{
     model_server::{ModelServer, Script, Settings},
-    postgres::Postgres,
+    postgres::Place,
 };
 use serde_json::{Value, json};
 use stack::Stack;
@@ -21,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(3600);
 const FOR_EVER: Duration = Duration::from_secs(600);
 
 async fn two_servers() -> (Stack, Stack) {
-    let mut stores = Postgres::shared_store(2).await.expect("PostgreSQL");
+    let mut stores = Place::fresh().expect("PostgreSQL").servers(2).await.expect("PostgreSQL");
     let (two, one) = (stores.pop().expect("two"), stores.pop().expect("one"));
     (Stack::on(one, LEASE), Stack::on(two, LEASE))
 }

@@ -1,28 +1,23 @@
-//! Every store runs the same suite, and the reference store equals SQLite on random histories.
+//! Every store runs the same suite, and SQLite and PostgreSQL equal the reference store on random histories.
 //! `HISTORIES=10000` compares so many of them; `SEED=7` only that one.
 
 #![allow(clippy::expect_used, reason = "these are tests: one fails by panicking")]
 
 #[path = "store_conformance/dense.rs"]
 mod dense;
+#[path = "store_conformance/histories.rs"]
+mod histories;
 #[path = "store_conformance/noting.rs"]
 mod noting;
 
-use std::{collections::BTreeSet, env, path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
-use dense::Dense;
+use histories::{N_OPS, Seeds, compare_with_postgres, compare_with_sqlite, on_threads};
 use noting::{Noting, Outcome};
 use ostler_kernel::Command;
-use ostler_store::{
-    SqliteStore, Store,
-    conformance::histories::compare,
-    sqlite::{Options, Synchronous},
-};
-use ostler_testing::{postgres::Postgres, reference_store::ReferenceStore};
+use ostler_store::{PostgresStore, SqliteStore, Store, conformance::histories::compare};
+use ostler_testing::{postgres::Place, reference_store::ReferenceStore};
 use tempfile::TempDir;
-use tokio::task::JoinSet;
-
-const N_OPS: usize = 150;
 
 mod reference {
     async fn make() -> (super::Arc<dyn super::Store>, ()) {
@@ -42,7 +37,7 @@ mod sqlite {
 
 mod postgres {
     async fn make() -> (super::Arc<dyn super::Store>, ()) {
-        (super::Arc::new(super::Postgres::fresh_store().await.expect("a store in PostgreSQL")), ())
+        (super::Arc::new(super::postgres_store().await), ())
     }
 
     ostler_store::store_conformance!(make);
@@ -56,35 +51,17 @@ mod sqlite_inline {
     ostler_store::store_conformance!(make);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sqlite_equals_the_reference_on_random_histories() {
-    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let seeds: Vec<u64> = match number("SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("HISTORIES").unwrap_or(300)).collect(),
-    };
-    let halves = seeds.chunks(seeds.len().div_ceil(2).max(1)).map(|seeds| compare_all(seeds.to_vec()));
-    let mut comparing: JoinSet<Result<(), String>> = halves.collect();
-    while let Some(compared) = comparing.join_next().await {
-        if let Err(difference) = compared.expect("nothing panics") {
-            panic!("{difference}");
-        }
-    }
-    println!("{} histories of {N_OPS} operations: the reference store and SQLite agree", seeds.len());
+#[test]
+fn sqlite_equals_the_reference_on_random_histories() {
+    let seeds = Seeds::chosen(300);
+    assert_eq!(on_threads(&seeds, compare_with_sqlite), Ok(()));
+    println!("{} histories of {N_OPS} operations: the reference store and SQLite agree", seeds.count());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_equals_the_reference_on_random_histories() {
-    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let seeds = match number("SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("HISTORIES").unwrap_or(300) / 10,
-    };
-    for seed in seeds.clone() {
-        let postgres = Dense::new(Postgres::fresh_store().await.expect("a store in PostgreSQL"));
-        let compared = compare(&ReferenceStore::new(), &postgres, seed, N_OPS).await;
-        assert_eq!(compared, Ok(()), "again with SEED={seed}");
-    }
+#[test]
+fn postgres_equals_the_reference_on_random_histories() {
+    let seeds = Seeds::chosen(100);
+    assert_eq!(on_threads(&seeds, compare_with_postgres), Ok(()));
     println!("{} histories of {N_OPS} operations: the reference store and PostgreSQL agree", seeds.count());
 }
 
@@ -131,20 +108,9 @@ async fn histories_come_to_every_command_and_every_outcome() {
     }
 }
 
-/// One after the other, each on stores of their own. What is compared doesn't depend on syncing, and most of
-/// the time would go there: in memory it takes half as long.
-async fn compare_all(seeds: Vec<u64>) -> Result<(), String> {
-    for seed in seeds {
-        let in_memory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
-        let folder = in_memory.expect("a folder");
-        let options = Options::at(&folder.path().join("store.db"));
-        let options =
-            Options { inline: true, synchronous: Synchronous::Normal, reserve_log: false, ..options };
-        let sqlite = SqliteStore::open_with(options).expect("a store");
-        let compared = compare(&ReferenceStore::new(), &sqlite, seed, N_OPS).await;
-        compared.map_err(|difference| format!("{difference}\nagain with SEED={seed}"))?;
-    }
-    Ok(())
+async fn postgres_store() -> PostgresStore {
+    let place = Place::fresh().expect("PostgreSQL");
+    place.open().await.expect("a store in PostgreSQL")
 }
 
 fn in_a_folder<E: std::fmt::Debug>(

@@ -3,6 +3,8 @@
 //!
 //! [`histories`] goes on where the stories end: it drives two stores through the same random history and
 //! compares all they answer.
+//!
+//! That the suite notices what it should is tried with bugs that are planted in the stores: see [`found_by`].
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a suite of tests: a case fails by panicking")]
 
@@ -20,6 +22,15 @@ pub mod together;
 pub mod workers;
 pub mod world;
 
+use ostler_kernel::runtime::BoxFuture;
+
+use crate::planted::Bug;
+
+pub struct Case {
+    pub name: &'static str,
+    pub play: fn(world::World) -> BoxFuture<'static, ()>,
+}
+
 /// Takes the list of all cases. The first argument is a dollar sign, for the macro inside the macro.
 macro_rules! cases {
     ($dollar:tt $($area:ident: $($case:ident)*;)*) => {
@@ -35,6 +46,14 @@ macro_rules! cases {
                     $crate::conformance::$area::$case(world).await;
                 }
             )*)*};
+        }
+
+        /// All of them, to be played on stores that are chosen at run time.
+        pub fn cases() -> Vec<Case> {
+            vec![$($(Case {
+                name: stringify!($case),
+                play: |world| Box::pin($area::$case(world)),
+            },)*)*]
         }
 
         #[test]
@@ -68,6 +87,8 @@ cases! { $
     bundles:
         nothing_to_commit_is_fine
         a_refused_bundle_leaves_nothing_behind
+        what_a_constraint_keeps_out_leaves_nothing_behind
+        a_refused_bundle_takes_no_number
         the_neighbours_of_a_refused_bundle_apply
         a_bundle_is_judged_behind_the_one_before_it
         a_log_is_dense_and_positions_follow_commits
@@ -193,4 +214,76 @@ cases! { $
         one_of_many_gets_the_name
         one_of_many_resends_is_applied
         no_run_is_given_to_two;
+}
+
+/// Which case finds a planted bug.
+pub struct Finding {
+    pub bug: Bug,
+    /// The stores that it can be planted in.
+    pub stores: &'static [Planting],
+    pub case: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planting {
+    Sqlite,
+    Postgres,
+}
+
+/// Takes the list of all planted bugs: where each is planted, and what finds it. The first argument is a dollar sign, for
+/// the macro inside the macro.
+macro_rules! findings {
+    ($dollar:tt $($bug:ident: $($store:ident)* => $case:ident;)*) => {
+        /// The bugs that can be planted, and what finds each of them. A case that is none of this suite is a story of
+        /// several servers on one store (`testing/src/several_servers.rs`).
+        ///
+        /// | bug | planted in | found by |
+        /// |---|---|---|
+        $(#[doc = concat!(
+            "| [`", stringify!($bug), "`](Bug::", stringify!($bug), ") |", $(" ", stringify!($store),)*
+            " | `", stringify!($case), "` |"
+        )])*
+        pub fn found_by(bug: Bug) -> Finding {
+            let (stores, case): (&[Planting], _) = match bug {
+                $(Bug::$bug => (&[$(Planting::$store),*], stringify!($case)),)*
+            };
+            Finding { bug, stores, case }
+        }
+
+        /// Makes one test of each bug. Give it an async function that tries whether it is found:
+        /// `async fn is_found(finding: Finding)`.
+        #[macro_export]
+        macro_rules! planted_bugs {
+            ($dollar is_found:path) => {$(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[allow(non_snake_case, reason = "a test is named as its bug")]
+                async fn $bug() {
+                    $dollar is_found($crate::conformance::found_by($crate::planted::Bug::$bug)).await;
+                }
+            )*};
+        }
+    };
+}
+
+findings! { $
+    LogWithoutBound: Postgres => who_follows_waits_for_one_that_began_earlier;
+    LaneWithoutLock: Postgres => two_servers_do_not_both_give_the_last_place;
+    LimitPerClaim: Sqlite Postgres => a_lane_holds_its_limit_exactly;
+    ClaimWithoutLock: Postgres => a_server_that_stands_still_holds_up_no_claim_of_another;
+    ClaimsInLine: Postgres => a_server_that_stands_still_holds_up_no_claim_of_another;
+    FormerIncarnation: Sqlite Postgres => a_former_incarnation_gets_nothing;
+    OvertakenClaim: Sqlite Postgres => an_overtaken_claim_gets_nothing;
+    LostClaimServedAnew: Sqlite Postgres => the_same_claim_gets_the_same_runs;
+    RefusedBreaksBatch: Sqlite Postgres => names_and_keys_are_kept_for_one_whatever_a_bundle_says;
+    RefusedLeavesRows: Sqlite Postgres => what_a_constraint_keeps_out_leaves_nothing_behind;
+    RefusedTakesNumbers: Postgres => a_refused_bundle_takes_no_number;
+    InputsConsumedApart: Sqlite Postgres => a_refused_step_consumes_nothing;
+    WriteNumberForgotten: Sqlite Postgres => a_bundle_sent_again_gets_its_first_answer;
+    EpochIgnored: Sqlite Postgres => a_stale_epoch_can_not_journal;
+    JudgedWithoutLocks: Postgres => what_one_server_changed_the_other_does_not_overwrite;
+    JudgedAsBefore: Postgres => a_bundle_is_judged_behind_the_one_before_it;
+    TwoLiveRuns: Sqlite Postgres => a_session_has_one_live_run_whatever_a_bundle_says;
+    ReaderStandsStill: Postgres => what_was_answered_can_be_read;
+    ReadyUntold: Sqlite => a_watcher_hears_of_what_became_ready;
+    NoticesLost: Postgres => what_one_server_commits_the_other_hears_of;
 }

@@ -7,6 +7,7 @@
 mod body;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod planted;
 pub mod postgres;
 pub mod query;
 pub mod sqlite;

@@ -8,6 +8,7 @@ mod known;
 mod read;
 mod row;
 mod schema;
+mod twist;
 mod watch;
 mod writer;
 mod writers;
@@ -18,12 +19,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use ostler_kernel::{Bundle, Refusal, Runtime, runtime::AbortOnDrop};
+use ostler_kernel::{Bundle, Event, Refusal, Runtime, runtime::AbortOnDrop};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as tokio_watch};
 use tokio_postgres::{Config, error::SqlState};
 
 use self::{connection::Connection, watch::Notices, writer::Job, writers::Writers};
-use crate::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError, body::Prepared};
+use crate::{
+    Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError,
+    body::Prepared,
+    planted::{Bug, Planted},
+};
 
 #[derive(Clone)]
 pub struct Options {
@@ -34,13 +39,14 @@ pub struct Options {
     pub writers: usize,
     /// How many connections are kept for reading.
     pub readers: usize,
+    pub planted: Planted,
 }
 
 impl Options {
     /// From a URL like `postgres://user@host/database`.
     pub fn at(url: &str) -> Result<Self, OpenError> {
         let database = url.parse().map_err(OpenError::Url)?;
-        Ok(Self { database, schema: "ostler".into(), writers: 3, readers: 8 })
+        Ok(Self { database, schema: "ostler".into(), writers: 3, readers: 8, planted: Planted::default() })
     }
 }
 
@@ -124,7 +130,7 @@ impl PostgresStore {
     /// Opens the store, and makes its tables if they aren't there.
     pub async fn open(options: Options, runtime: Arc<dyn Runtime>) -> Result<Self, OpenError> {
         let mut first = Connection::open(&options, &runtime).await?;
-        schema::migrate(&mut first.client, &options.schema).await?;
+        schema::migrate(&mut first.client, &options).await?;
         let notices = Arc::new(Notices::new(&options.schema, &*runtime));
         let (jobs, receiver) = mpsc::channel(4096);
         let writers = Writers::new(options.clone(), Arc::clone(&runtime), receiver, Arc::clone(&notices));
@@ -134,10 +140,12 @@ impl PostgresStore {
             let writing = async move { writers.write_batches().await };
             activities.push(runtime.spawn("database writer", Box::pin(writing)).abort_on_drop());
         }
-        let listening = watch::listen(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
-        activities.push(runtime.spawn("database listener", Box::pin(listening)).abort_on_drop());
-        let telling = watch::tell(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
-        activities.push(runtime.spawn("database notifier", Box::pin(telling)).abort_on_drop());
+        if !options.planted.is(Bug::NoticesLost) {
+            let listening = watch::listen(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
+            activities.push(runtime.spawn("database listener", Box::pin(listening)).abort_on_drop());
+            let telling = watch::tell(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
+            activities.push(runtime.spawn("database notifier", Box::pin(telling)).abort_on_drop());
+        }
         let (readers, turns_to_read) = (Mutex::new(vec![first]), Semaphore::new(options.readers.max(1)));
         Ok(Self { options, runtime, readers, turns_to_read, jobs, notices, _activities: activities })
     }
@@ -170,9 +178,18 @@ impl PostgresStore {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
 
-    /// Waits until all that this server knows of is settled in the log: others who began earlier may still write.
-    async fn settle(&self, reader: &Connection) -> Result<(), Failed> {
+    /// The log with all in it that this server knows of: others who began earlier may still write.
+    async fn log(&self, reader: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
         let known = self.notices.hint().position;
+        let (settled, events) = tokio::join!(biased; read::settled(reader), read::log(reader, after, limit));
+        if settled? > known {
+            return events;
+        }
+        self.settle(reader, known).await?;
+        read::log(reader, after, limit).await
+    }
+
+    async fn settle(&self, reader: &Connection, known: u64) -> Result<(), Failed> {
         let deadline = self.runtime.monotonic() + SETTLING;
         let mut pause = Duration::from_millis(1);
         while read::settled(reader).await? <= known && self.runtime.monotonic() < deadline {
@@ -198,13 +215,14 @@ impl Store for PostgresStore {
         let closed = |_| StoreError::Read("the store is closed".into());
         let _turn = self.turns_to_read.acquire().await.map_err(closed)?;
         let reader = self.reader().await?;
-        let answer = async {
-            if let Query::Log { .. } = query {
-                self.settle(&reader).await?;
-            }
-            read::read(&reader, &query).await
+        if reader.planted.is(Bug::ReaderStandsStill) {
+            drop(reader.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await);
+        }
+        let answer = match query {
+            Query::Log { after, limit } => self.log(&reader, after, limit).await.map(Answer::Events),
+            query => read::read(&reader, &query).await,
         };
-        let answer = answer.await.map_err(|error| StoreError::Read(error.to_string()))?;
+        let answer = answer.map_err(|error| StoreError::Read(error.to_string()))?;
         self.give_back(reader);
         Ok(answer)
     }

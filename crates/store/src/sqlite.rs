@@ -84,7 +84,8 @@ impl SqliteStore {
         let hint = Hint { position: last_position(&connection)?, ..Hint::default() };
         let (watchers, hints) = watch::channel(hint);
         let tail = Arc::default();
-        let memory = Memory { turns: Turns::default(), hint, tail: Arc::clone(&tail), watchers };
+        let (turns, planted) = (Turns::default(), options.planted);
+        let memory = Memory { turns, hint, tail: Arc::clone(&tail), watchers, planted };
         let writer = if options.inline {
             Writer::Inline(Mutex::new((Some(connection), memory)))
         } else {

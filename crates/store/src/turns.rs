@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ostler_kernel::Lease;
+use ostler_kernel::{Lease, Worker};
+
+use crate::planted::{Bug, Planted};
 
 #[derive(Clone, Default)]
 pub struct Turns {
@@ -13,8 +15,16 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Whether a later claim of its worker was made before this one.
-    pub fn overtook(&mut self, lease: &Lease) -> bool {
+    /// Whether a claim is its worker's to make: of its present incarnation, and no later one was made before it.
+    pub fn admit(&mut self, lease: &Lease, worker: &Worker, planted: Planted) -> bool {
+        if worker.incarnation != lease.incarnation && !planted.is(Bug::FormerIncarnation) {
+            return false;
+        }
+        let overtaken = lease.claim < worker.claims || self.overtook(lease);
+        !overtaken || planted.is(Bug::OvertakenClaim)
+    }
+
+    fn overtook(&mut self, lease: &Lease) -> bool {
         let this = (lease.incarnation, lease.claim);
         let last = self.asked.entry(lease.worker.clone()).or_insert(this);
         *last = this.max(*last);

@@ -25,6 +25,34 @@ pub async fn a_refused_bundle_leaves_nothing_behind(world: World) {
     assert_eq!(world.store.log(0, 100).await, Ok(before));
 }
 
+pub async fn what_a_constraint_keeps_out_leaves_nothing_behind(world: World) {
+    world.ask().named("taken").accept().await;
+    let (task, mut careless) = world.ask().named("taken").in_new_session("chat").bundle();
+    careless.expect.clear();
+    // Behind all its other rows, so that a store has written them when it comes to this one.
+    let is_task = |write: &Write| matches!(write, Write::NewTask(_));
+    let (new_task, mut others): (Vec<_>, Vec<_>) = careless.writes.into_iter().partition(is_task);
+    others.extend(new_task);
+    careless.writes = others;
+    world.kept_out(careless, Clash::Task { id: task.id }).await;
+    assert_eq!(world.store.run(task.run).await, Ok(None));
+    assert_eq!(world.store.session(task.session).await, Ok(None));
+    assert_eq!(world.events(task.id).await, []);
+    world.ask().in_new_session("chat").accept().await;
+}
+
+pub async fn a_refused_bundle_takes_no_number(world: World) {
+    let view = world.running().await;
+    let late = world.cancel(&view);
+    let journal = world.journal(&view, &asks_for_tools(&view, &["search"]));
+    world.must(journal).await;
+    let input = world.input(&world.view(view.run.id).await, "more");
+    let results = world.commit_all(vec![late, input]).await;
+    assert!(results[0].is_err() && results[1].is_ok(), "{results:?}");
+    let places: Vec<u64> = world.events(view.task.id).await.iter().map(|event| event.seq).collect();
+    assert_eq!(places, [1, 2, 3, 4], "what was refused leaves no gap in the log");
+}
+
 pub async fn the_neighbours_of_a_refused_bundle_apply(world: World) {
     world.ask().named("taken").accept().await;
     let asks = ["first", "taken", "third"].map(|name| world.ask().named(name).bundle());
@@ -45,6 +73,10 @@ pub async fn a_bundle_is_judged_behind_the_one_before_it(world: World) {
     assert!(results[0].is_ok() && results[1].is_err(), "{results:?}");
 
     let view = world.claimed_by_anyone(world.ready_run().await).await;
+    let [one, two] = [(), ()].map(|()| world.ask().in_session(view.session.clone()).bundle().1);
+    let results = world.commit_all(vec![one, two]).await;
+    assert!(results[0].is_ok() && results[1].is_err(), "both would be the second: {results:?}");
+
     let journal = world.journal(&view, &asks_for_tools(&view, &["search"]));
     let cancel = world.cancel(&view);
     let results = world.commit_all(vec![journal, cancel]).await;

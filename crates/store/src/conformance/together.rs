@@ -162,7 +162,7 @@ pub async fn no_run_is_given_to_two(world: World) {
 }
 
 /// So that a store that keeps silent fails a test instead of stopping it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits for a hint that `holds`; hints are coalesced, so there may be others or none in between.
 async fn heard(watch: &mut tokio::sync::watch::Receiver<Hint>, holds: impl FnMut(&Hint) -> bool) -> Hint {

@@ -107,12 +107,9 @@ const ALL: [&str; 24] = [
     PUT_BLOB,
 ];
 
-/// Makes a connection ready to write: with every statement prepared, each is sent the moment it is its turn.
+/// Makes a connection ready to write.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    for sql in ALL {
-        connection.prepare(sql).await?;
-    }
-    Ok(())
+    connection.prepare_all(&ALL).await
 }
 
 /// Writes the rows. Tells the place of the first that a unique index kept out, if that is known.

@@ -5,15 +5,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use futures_util::future::try_join_all;
 use ostler_kernel::{Runtime, runtime::AbortOnDrop};
 use tokio_postgres::{Client, NoTls, Row, Statement, types::ToSql};
 
-use super::{Failed, Options, schema::quote};
+use super::{Failed, Options, schema::quote, twist::twist};
+use crate::planted::Planted;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 pub struct Connection {
     pub client: Client,
+    pub planted: Planted,
     statements: Mutex<BTreeMap<String, Statement>>,
     /// What carries the messages. Ends with the connection.
     _driver: AbortOnDrop,
@@ -36,7 +39,7 @@ impl Connection {
             quote(&options.schema)
         );
         client.batch_execute(&settings).await?;
-        Ok(Self { client, statements: Mutex::default(), _driver: driver })
+        Ok(Self { client, planted: options.planted, statements: Mutex::default(), _driver: driver })
     }
 
     pub async fn prepare(&self, sql: &str) -> Result<Statement, tokio_postgres::Error> {
@@ -44,10 +47,16 @@ impl Connection {
         if let Some(statement) = known {
             return Ok(statement);
         }
-        let statement = self.client.prepare(sql).await?;
+        let statement = self.client.prepare(&twist(sql, self.planted)).await?;
         let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
+    }
+
+    /// Prepares these ahead, so that each is sent the moment it is its turn.
+    pub async fn prepare_all(&self, statements: &[&str]) -> Result<(), Failed> {
+        try_join_all(statements.iter().map(|sql| self.prepare(sql))).await?;
+        Ok(())
     }
 
     pub async fn all(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Failed> {

@@ -1,16 +1,15 @@
 //! Answers queries, on a connection of a reader.
 
 use ostler_kernel::{
-    Entry, Event, RunId, RunState, SessionId, TaskId, Timestamp,
-    resource::StoredResource,
-    run::{RunView, blocker::Blocker},
+    Entry, Event, RunId, RunState, RunTag, SessionId, TaskId, Timestamp, resource::StoredResource,
+    run::RunView,
 };
 use tokio_postgres::types::ToSql;
 
 use super::{
     Failed,
     connection::{Connection, Params},
-    row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number, signed},
+    row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
 use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
 
@@ -192,7 +191,7 @@ async fn events(
 
 /// Only what nothing can come before any more: a transaction that began earlier and is still under way has
 /// smaller positions.
-async fn log(connection: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
+pub async fn log(connection: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
     let sql = format!(
         "SELECT {EVENT} FROM events WHERE position > $1 AND position < \
          (SELECT base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM origin) << 16 \
@@ -240,40 +239,53 @@ async fn resources(
     all(connection, &sql, &[&kind, &namespace, &space, &name, &most(limit)], row::resource).await
 }
 
-/// One transaction with one snapshot, so that the rows belong together.
+const VIEW: &str = "SELECT request, tasks.body, runs.body, sessions.body, last_input, consumed_input, \
+        ARRAY(SELECT body FROM steps WHERE run = runs.id AND open ORDER BY step), \
+        (SELECT body FROM runs AS next WHERE next.session = runs.session AND next.place > runs.place \
+            AND NOT next.ended ORDER BY next.place LIMIT 1) \
+    FROM runs JOIN sessions ON sessions.id = runs.session JOIN tasks ON tasks.id = runs.task WHERE runs.id = $1";
+
+/// Of one moment: of one statement, or where a blocker belongs to it, of one transaction.
 async fn run_view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
+    match view(connection, id).await? {
+        Some(RunView { run, .. }) if run.tag() == RunTag::Waiting => waiting_view(connection, id).await,
+        view => Ok(view),
+    }
+}
+
+async fn waiting_view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
     connection.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-    let view = run_view_inside(connection, id).await;
+    let with_blocker = async {
+        let mut view = view(connection, id).await?;
+        if let Some(view) = &mut view
+            && let RunState::Waiting { on } = &view.run.state
+        {
+            view.blocker = body(connection, "blockers", Id::from(on)).await?;
+        }
+        Ok(view)
+    };
+    let view = with_blocker.await;
     connection.client.batch_execute("COMMIT").await?;
     view
 }
 
-async fn run_view_inside(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
-    let Some(run) = body::<ostler_kernel::Run>(connection, "runs", Id::from(&id)).await? else {
-        return Ok(None);
-    };
-    let session = body(connection, "sessions", Id::from(&run.session)).await?;
-    let task = task(connection, &TaskRef::Id(run.task)).await?;
-    let (Some(session), Some(task)) = (session, task) else { return Ok(None) };
-    let sql = "SELECT body FROM steps WHERE run = $1 AND open ORDER BY step";
-    let open_steps = all(connection, sql, &[&Id::from(&id)], |row| from_json(row, 0)).await?;
-    let blocker: Option<Blocker> = match &run.state {
-        RunState::Waiting { on } => body(connection, "blockers", Id::from(on)).await?,
-        _ => None,
-    };
-    let sql = "SELECT body FROM runs WHERE session = $1 AND place > $2 AND NOT ended ORDER BY place LIMIT 1";
-    let params: Params<'_> = &[&Id::from(&run.session), &signed(run.order)];
-    let next = one(connection, sql, params, |row| from_json(row, 0)).await?;
-    Ok(Some(RunView {
-        task: task.task,
-        run,
-        session,
-        open_steps,
-        blocker,
-        next,
-        last_input: task.last_input,
-        consumed_input: task.consumed_input,
-    }))
+/// All but the blocker, whose id is inside the run.
+async fn view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
+    one(connection, VIEW, &[&Id::from(&id)], |row| {
+        let open_steps: Vec<&str> = row.try_get(6)?;
+        let next: Option<&str> = row.try_get(7)?;
+        Ok(RunView {
+            task: row::task_alone(row)?,
+            run: from_json(row, 2)?,
+            session: from_json(row, 3)?,
+            open_steps: open_steps.into_iter().map(row::parse).collect::<Result<_, _>>()?,
+            blocker: None,
+            next: next.map(row::parse).transpose()?,
+            last_input: number(row, 4)?,
+            consumed_input: number(row, 5)?,
+        })
+    })
+    .await
 }
 
 pub async fn last_position(connection: &Connection) -> Result<u64, Failed> {

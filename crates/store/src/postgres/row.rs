@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use ostler_kernel::{
-    BlockerId, Event, RunId, SessionId, TaskId, Timestamp, Worker,
+    BlockerId, Event, RunId, SessionId, Task, TaskId, Timestamp, Worker,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
     worker::Standing,
@@ -82,7 +82,10 @@ pub fn id<T: From<Id>>(row: &Row, column: usize) -> Result<T, Failed> {
 }
 
 pub fn from_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, Failed> {
-    let text: &str = row.try_get(column)?;
+    parse(row.try_get(column)?)
+}
+
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Failed> {
     serde_json::from_str(text).map_err(|error| Failed::Body(error.to_string()))
 }
 
@@ -96,15 +99,20 @@ pub const TASK: &str = "request, body, coalesce((SELECT max(seq) FROM events WHE
     last_input, consumed_input, archived_at";
 
 pub fn task(row: &Row) -> Result<TaskRow, Failed> {
-    let stored: TaskBody = from_json(row, 1)?;
     let archived_at: Option<i64> = row.try_get(5)?;
     Ok(TaskRow {
-        task: stored.with(from_json(row, 0)?),
+        task: task_alone(row)?,
         last_seq: number(row, 2)?,
         last_input: number(row, 3)?,
         consumed_input: number(row, 4)?,
         archived_at: archived_at.map(Timestamp::from_millis),
     })
+}
+
+/// A task alone, from its request and its body.
+pub fn task_alone(row: &Row) -> Result<Task, Failed> {
+    let stored: TaskBody = from_json(row, 1)?;
+    Ok(stored.with(from_json(row, 0)?))
 }
 
 /// Who took an input stands in a column of its own, so that taking it needs no look at the rest.

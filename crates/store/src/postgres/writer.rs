@@ -10,11 +10,16 @@ use tokio::sync::oneshot;
 use super::{
     Failed,
     apply::{self, Row, apply, raise},
-    claim::claim_runs,
+    claim::{self, claim_runs},
     connection::Connection,
     known::{self, Known},
 };
-use crate::{Claim, Claimed, Committed, Hint, StoreError, body::Prepared, turns::Turns};
+use crate::{
+    Claim, Claimed, Committed, Hint, StoreError,
+    body::Prepared,
+    planted::{Bug, Planted},
+    turns::Turns,
+};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
@@ -38,14 +43,20 @@ const POSITION: &str = "SELECT (base + pg_current_xact_id()::text::bigint) << 16
 
 /// Makes a connection ready to write.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    known::prepare(connection).await?;
-    connection.prepare(POSITION).await?;
-    apply::prepare(connection).await
+    let position = [POSITION];
+    let (known, position, claim, apply) = tokio::join!(
+        biased;
+        known::prepare(connection),
+        connection.prepare_all(&position),
+        claim::prepare(connection),
+        apply::prepare(connection),
+    );
+    known.and(position).and(claim).and(apply)
 }
 
 impl Counted {
     /// Every transaction has positions of its own, in the order in which transactions began to write.
-    async fn begin(connection: &Connection) -> Result<Self, Failed> {
+    pub async fn begin(connection: &Connection) -> Result<Self, Failed> {
         let row = connection.one(POSITION, &[]).await?;
         let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
         Ok(Self { position, end: position + (1 << 16), hint: Hint::default() })
@@ -118,7 +129,8 @@ async fn try_transaction(connection: &Connection, bundles: &[&Prepared]) -> Resu
             Ok(written)
         }
         Err(failed) => {
-            connection.client.batch_execute("ROLLBACK").await?;
+            let keeps = bundles.len() == 1 && connection.planted.is(Bug::RefusedLeavesRows);
+            connection.client.batch_execute(if keeps { "COMMIT" } else { "ROLLBACK" }).await?;
             Err(failed)
         }
     }
@@ -136,18 +148,23 @@ async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Resu
     let (mut results, mut rows) = (Vec::new(), Vec::new());
     for prepared in bundles {
         let bundle = &prepared.bundle;
-        let verdict = match bundle.judge(&mut known) {
+        let verdict = match connection.planted.judge(bundle, &mut known) {
             Ok(verdict) => verdict,
             Err(never) => match never {},
         };
         let result = match verdict {
-            Verdict::Refuse(refusal) => Err(refusal),
+            Verdict::Refuse(refusal) => {
+                rows.extend(left_by_refused(connection.planted, &mut known, prepared, &mut counted));
+                Err(refusal)
+            }
             Verdict::Duplicate => Ok(Committed { position: counted.position, duplicate: true }),
             Verdict::Apply => match known.clash(&bundle.writes) {
                 Some(clash) => Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }),
                 None => {
                     rows.extend(place_events(&mut known, &bundle.writes, &prepared.texts, &mut counted));
-                    known.follow(&bundle.writes);
+                    if !connection.planted.is(Bug::JudgedAsBefore) {
+                        known.follow(&bundle.writes);
+                    }
                     Ok(Committed { position: counted.position, duplicate: false })
                 }
             },
@@ -161,6 +178,21 @@ async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Resu
     Ok(Written { results, hint: counted.hint })
 }
 
+/// Nothing, unless a bug is planted.
+fn left_by_refused<'a>(
+    planted: Planted,
+    known: &mut Known,
+    Prepared { bundle, texts }: &'a Prepared,
+    counted: &mut Counted,
+) -> Vec<Row<'a>> {
+    if !planted.is(Bug::RefusedTakesNumbers) && !planted.is(Bug::InputsConsumedApart) {
+        return Vec::new();
+    }
+    let mut rows = place_events(known, &bundle.writes, texts, counted);
+    rows.retain(|row| planted.is(Bug::InputsConsumedApart) && matches!(row.write, Write::Consume { .. }));
+    rows
+}
+
 /// Claims in a transaction of their own, behind the commits that came with them.
 pub async fn write_claim(
     connection: &Connection,
@@ -168,16 +200,10 @@ pub async fn write_claim(
     turns: &mut Turns,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
     loop {
-        connection.client.batch_execute("BEGIN").await?;
-        let mut counted = Counted { position: 0, end: 0, hint: Hint::default() };
-        let claimed = async {
-            counted = Counted::begin(connection).await?;
-            claim_runs(connection, request, turns, &mut counted).await
-        };
-        match claimed.await {
+        match claim_runs(connection, request, turns).await {
             Ok(claimed) => {
                 connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
-                return Ok((claimed, counted.hint));
+                return Ok(claimed);
             }
             Err(failed) => {
                 connection.client.batch_execute("ROLLBACK").await?;

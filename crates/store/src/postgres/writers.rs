@@ -11,7 +11,7 @@ use super::{
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
-use crate::{StoreError, body::Prepared, turns::Turns};
+use crate::{StoreError, body::Prepared, planted::Bug, turns::Turns};
 
 /// How many callers a batch may hold.
 const MAX_BATCH: usize = 256;
@@ -122,7 +122,9 @@ impl Writers {
                 }
                 Ok(())
             }
-            Err(failed) if failed.is_of_one() => self.write_apart(connection, commits).await,
+            Err(failed) if failed.is_of_one() && !self.options.planted.is(Bug::RefusedBreaksBatch) => {
+                self.write_apart(connection, commits).await
+            }
             Err(failed) => {
                 let error = failed.for_caller();
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));

@@ -12,23 +12,31 @@ use super::{
     apply::{Effects, apply},
     row::{self, Key},
 };
-use crate::{Claim, Claimed, turns::Turns};
+use crate::{
+    Claim, Claimed,
+    planted::{Bug, Planted},
+    turns::Turns,
+};
 
 pub fn claim_runs(
     connection: &Connection,
     request: &Claim,
     turns: &mut Turns,
     effects: &mut Effects,
+    planted: Planted,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    let Some(worker) = claimant(connection, &request.lease)? else { return Ok(Vec::new()) };
-    if turns.overtook(&request.lease) {
+    let Some(worker) = load_worker(connection, &request.lease)? else { return Ok(Vec::new()) };
+    if !turns.admit(&request.lease, &worker, planted) {
         return Ok(Vec::new());
     }
     let earlier = held(connection, &request.lease)?;
-    if !earlier.is_empty() || worker.standing != Standing::Open {
+    if !earlier.is_empty() && !planted.is(Bug::LostClaimServedAnew) {
         return Ok(earlier);
     }
-    let (candidates, rooms) = candidates(connection, request, &worker.offer)?;
+    if worker.standing != Standing::Open {
+        return Ok(Vec::new());
+    }
+    let (candidates, rooms) = candidates(connection, request, &worker.offer, planted)?;
     let chosen = queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served);
     if !chosen.is_empty() {
         remember(connection, &request.lease)?;
@@ -36,12 +44,9 @@ pub fn claim_runs(
     chosen.into_iter().map(|run| give(connection, run, request, effects)).collect()
 }
 
-/// The worker, if this is its present incarnation and no later claim of it was given anything.
-fn claimant(connection: &Connection, lease: &Lease) -> rusqlite::Result<Option<Worker>> {
-    let sql =
-        format!("SELECT {} FROM workers WHERE name = ?1 AND incarnation = ?2 AND claims <= ?3", row::WORKER);
-    let params = params![lease.worker, lease.incarnation, lease.claim];
-    connection.prepare_cached(&sql)?.query_row(params, row::worker).optional()
+fn load_worker(connection: &Connection, lease: &Lease) -> rusqlite::Result<Option<Worker>> {
+    let sql = format!("SELECT {} FROM workers WHERE name = ?1", row::WORKER);
+    connection.prepare_cached(&sql)?.query_row([&lease.worker], row::worker).optional()
 }
 
 /// Only a claim that gets something is written down: one that gets nothing shall cost no sync.
@@ -67,6 +72,7 @@ fn candidates(
     connection: &Connection,
     request: &Claim,
     offer: &Offer,
+    planted: Planted,
 ) -> rusqlite::Result<(Vec<Candidate>, Rooms)> {
     let (mut candidates, mut rooms) = (Vec::new(), Rooms::default());
     let mut place = i64::MIN;
@@ -80,7 +86,7 @@ fn candidates(
         if !offer.meets(&lane.requires) {
             continue;
         }
-        look_for_room(connection, &lane, &request.shares, &mut rooms)?;
+        look_for_room(connection, &lane, &request.shares, &mut rooms, planted)?;
         let limit = request.slots.min(rooms.of(&lane.namespace, &lane.class));
         let sql = "SELECT id, rank FROM runs WHERE lane = ?1 AND rank IS NOT NULL ORDER BY rank, id LIMIT ?2";
         let mut statement = connection.prepare_cached(sql)?;
@@ -106,9 +112,12 @@ fn look_for_room(
     lane: &Lane,
     shares: &Shares,
     rooms: &mut Rooms,
+    planted: Planted,
 ) -> rusqlite::Result<()> {
     let Lane { namespace, class, .. } = lane;
-    let left = |limit: u32, busy: usize| (limit as usize).saturating_sub(busy);
+    let left = |limit: u32, busy: usize| {
+        (limit as usize).saturating_sub(if planted.is(Bug::LimitPerClaim) { 0 } else { busy })
+    };
     if let Some(limit) = lane.limit {
         let sql = "SELECT count(*) FROM lanes CROSS JOIN runs ON runs.lane = lanes.id AND worker IS NOT NULL \
             WHERE namespace = ?1 AND pool = ?2";

@@ -11,6 +11,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::schema::{MigrateError, migrate};
+use crate::planted::{Bug, Planted};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -23,6 +24,7 @@ pub struct Options {
     pub checkpoint_pages: u32,
     /// Whether the log gets that much room at once. Worth it for a store that is open for long.
     pub reserve_log: bool,
+    pub planted: Planted,
 }
 
 /// Sixteen megabytes: copied seldom enough to cost little, and read through quickly after a crash.
@@ -69,6 +71,7 @@ impl Options {
             inline: false,
             checkpoint_pages: CHECKPOINT_PAGES,
             reserve_log: true,
+            planted: Planted::default(),
         }
     }
 }
@@ -90,6 +93,9 @@ pub fn writer(options: &Options) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection)?;
+    if options.planted.is(Bug::TwoLiveRuns) {
+        connection.execute_batch("DROP INDEX IF EXISTS runs_live")?;
+    }
     if options.reserve_log {
         reserve_log(options)?;
     }

@@ -14,7 +14,7 @@ use ostler_kernel::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::StoreExt;
+use crate::{StoreExt, planted::Planted};
 
 #[tokio::test]
 async fn a_store_that_was_closed_is_one_file_and_can_be_opened_at_once() {
@@ -111,7 +111,8 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
     }
     let lease = Lease { worker: "w".into(), incarnation: 1, claim: 1 };
     let request = Claim::new(lease, 10, now);
-    claim::claim_runs(&connection, &request, &mut Turns::default(), &mut Default::default()).unwrap();
+    let (turns, effects) = (&mut Turns::default(), &mut Default::default());
+    claim::claim_runs(&connection, &request, turns, effects, Planted::default()).unwrap();
     assert!(ticks.load(Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "a claim passes by every run");
 }
 

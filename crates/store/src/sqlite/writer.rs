@@ -1,10 +1,13 @@
 //! The one writer: a plain function over a connection and a batch, so that production can run it in a thread
 //! of its own and the simulation can call it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    slice,
+    sync::{Arc, Mutex},
+};
 
 use ostler_kernel::{
-    Bundle, Refusal,
+    Bundle, Refusal, Write,
     bundle::{Reason, Verdict},
 };
 use rusqlite::Connection;
@@ -17,7 +20,12 @@ use super::{
     judge::Judge,
     tail::Tail,
 };
-use crate::{Claim, Claimed, Committed, Hint, StoreError, body::Prepared, turns::Turns};
+use crate::{
+    Claim, Claimed, Committed, Hint, StoreError,
+    body::Prepared,
+    planted::{Bug, Planted},
+    turns::Turns,
+};
 
 /// What one caller wants, and where it waits for the answer.
 pub enum Job {
@@ -31,6 +39,7 @@ pub struct Memory {
     pub hint: Hint,
     pub tail: Arc<Mutex<Tail>>,
     pub watchers: watch::Sender<Hint>,
+    pub planted: Planted,
 }
 
 /// The connection can't be trusted any more: it must be closed and opened anew.
@@ -41,7 +50,7 @@ pub struct Broken(pub String);
 /// to its end, nobody knows what is on disk: everyone in the batch is told so.
 pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>) -> Result<(), Broken> {
     let written = match Attempt::start(connection, memory, Care::Trusting).write(&batch) {
-        Err(Failed::NeedsCare) => {
+        Err(Failed::NeedsCare) if !memory.planted.is(Bug::RefusedBreaksBatch) => {
             // What was written so far was never committed, so a second try starts from the same rows.
             let undone = connection.execute_batch("ROLLBACK").map_err(Failed::Sqlite);
             undone.and_then(|()| Attempt::start(connection, memory, Care::Savepoints).write(&batch))
@@ -49,7 +58,10 @@ pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>
         written => written,
     };
     match written {
-        Ok(Written { outcomes, turns, effects: Effects { hint, logged } }) => {
+        Ok(Written { outcomes, turns, effects: Effects { mut hint, logged } }) => {
+            if memory.planted.is(Bug::ReadyUntold) {
+                hint.ready = memory.hint.ready;
+            }
             memory.turns = turns;
             memory.hint = hint;
             guard(&memory.tail).extend(logged);
@@ -95,6 +107,7 @@ struct Attempt<'a> {
     care: Care,
     turns: Turns,
     effects: Effects,
+    planted: Planted,
 }
 
 struct Written {
@@ -106,7 +119,7 @@ struct Written {
 impl<'a> Attempt<'a> {
     fn start(connection: &'a Connection, memory: &Memory, care: Care) -> Self {
         let effects = Effects { hint: memory.hint, logged: Vec::new() };
-        Self { connection, care, turns: memory.turns.clone(), effects }
+        Self { connection, care, turns: memory.turns.clone(), effects, planted: memory.planted }
     }
 
     fn write(mut self, batch: &[Job]) -> Result<Written, Failed> {
@@ -123,7 +136,8 @@ impl<'a> Attempt<'a> {
                 results.collect::<Result<_, _>>().map(Outcome::Commit)
             }
             Job::Claim(claim, _) => {
-                let runs = claim_runs(self.connection, claim, &mut self.turns, &mut self.effects)?;
+                let runs =
+                    claim_runs(self.connection, claim, &mut self.turns, &mut self.effects, self.planted)?;
                 Ok(Outcome::Claim(runs))
             }
         }
@@ -131,8 +145,11 @@ impl<'a> Attempt<'a> {
 
     fn bundle(&mut self, prepared: &Prepared) -> Result<Result<Committed, Refusal>, Failed> {
         let Prepared { bundle, texts } = prepared;
-        match bundle.judge(&mut Judge(self.connection))? {
-            Verdict::Refuse(refusal) => return Ok(Err(refusal)),
+        match self.planted.judge(bundle, &mut Judge(self.connection))? {
+            Verdict::Refuse(refusal) => {
+                self.leave_of_refused(prepared)?;
+                return Ok(Err(refusal));
+            }
             Verdict::Duplicate => {
                 return Ok(Ok(Committed { position: self.effects.hint.position, duplicate: true }));
             }
@@ -149,6 +166,18 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// Nothing, unless a bug is planted.
+    fn leave_of_refused(&mut self, Prepared { bundle, texts }: &Prepared) -> Result<(), Failed> {
+        let rows = bundle.writes.iter().zip(texts);
+        for (write, text) in rows.filter(|_| self.planted.is(Bug::InputsConsumedApart)) {
+            if let Write::Consume { .. } = write {
+                let (writes, texts) = (slice::from_ref(write), slice::from_ref(text));
+                apply(self.connection, writes, texts, &mut self.effects).map_err(rusqlite::Error::from)?;
+            }
+        }
+        Ok(())
+    }
+
     fn apply_in_savepoint(&mut self, Prepared { bundle, texts }: &Prepared) -> Result<(), ApplyError> {
         self.connection.execute_batch("SAVEPOINT bundle")?;
         let (hint, n_logged) = (self.effects.hint, self.effects.logged.len());
@@ -159,7 +188,9 @@ impl<'a> Attempt<'a> {
             if self.connection.is_autocommit() {
                 return applied;
             }
-            self.connection.execute_batch("ROLLBACK TO bundle")?;
+            if !self.planted.is(Bug::RefusedLeavesRows) {
+                self.connection.execute_batch("ROLLBACK TO bundle")?;
+            }
         }
         self.connection.execute_batch("RELEASE bundle")?;
         applied

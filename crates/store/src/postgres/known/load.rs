@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ostler_kernel::{
-    Bundle, RunTag, Write,
+    Bundle, RunId, RunTag,
     bundle::{InputsAt, RunAt},
     resource::ResourceKey,
 };
@@ -39,7 +39,10 @@ const OPEN_STEPS: &str = "SELECT run, step FROM steps WHERE run = ANY($1) AND op
 const EVENTS: &str = "SELECT owner, (SELECT coalesce(max(seq), 0) FROM events WHERE task = owner) \
     FROM unnest($1::uuid[]) AS owner";
 
-const ALL: [&str; 12] = [
+const EVENTS_OF_RUNS: &str = "SELECT task, (SELECT coalesce(max(seq), 0) FROM events WHERE events.task = runs.task) \
+    FROM runs WHERE id = ANY($1)";
+
+const ALL: [&str; 13] = [
     WORKERS,
     RUNS,
     SESSIONS,
@@ -52,14 +55,12 @@ const ALL: [&str; 12] = [
     STEPS,
     OPEN_STEPS,
     EVENTS,
+    EVENTS_OF_RUNS,
 ];
 
 /// Makes a connection ready to load: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    for sql in ALL {
-        connection.prepare(sql).await?;
-    }
-    Ok(())
+    connection.prepare_all(&ALL).await
 }
 
 impl Known {
@@ -93,12 +94,11 @@ impl Known {
         Ok(known)
     }
 
-    /// Only what it takes to number the events among the writes. Their tasks are locked already.
-    pub async fn of_events(connection: &Connection, writes: &[Write]) -> Result<Self, Failed> {
-        let mut named = Named::default();
-        writes.iter().for_each(|write| named.in_write(write));
-        let (mut known, only) = (Self::default(), Named { events: named.events, ..Named::default() });
-        known.add_ends(Ends::load(connection, &only).await?)?;
+    /// Only what it takes to number events of these runs' tasks, which are locked already.
+    pub async fn logs_of(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
+        let mut known = Self::default();
+        let runs = runs.iter().copied().collect();
+        known.add_events(by_id(connection, EVENTS_OF_RUNS, &runs).await?)?;
         Ok(known)
     }
 
@@ -168,7 +168,11 @@ impl Known {
             let step = u32::try_from(number(&row, 1)?).unwrap_or(u32::MAX);
             self.open_steps.insert((id(&row, 0)?, step));
         }
-        for row in ends.events {
+        self.add_events(ends.events)
+    }
+
+    fn add_events(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in rows {
             self.events.insert(id(&row, 0)?, number(&row, 1)?);
         }
         Ok(())
