@@ -20,14 +20,14 @@ trap 'podman rm --force --time 0 "$name" >/dev/null 2>&1 || true; rm -rf "$scrat
 # --- the machine ------------------------------------------------------------------------------------------------------
 
 root="$scratch/root"
-mkdir -p "$root"/{dev,etc/ostler,etc/systemd/system,etc/sysusers.d,proc,root,run,sys,tmp,usr,var/lib} "$scratch/bin"
+mkdir -p "$root"/{dev,etc/ostler,etc/systemd/system,etc/sysusers.d,proc,run,sys,tmp,usr,var/lib} "$scratch/bin"
 for folder in bin sbin lib lib64; do [[ ! -L /$folder ]] || ln -s "usr/$folder" "$root/$folder"; done
 cp -L /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache "$root/etc"
 touch "$root/etc/machine-id"
 cp "$binary" "$scratch/bin/ostler"
 cp -r deploy/systemd/*.service deploy/systemd/*.service.d "$root/etc/systemd/system"
 cp deploy/systemd/sysusers.conf "$root/etc/sysusers.d/ostler.conf"
-cp examples/hello/agent.yaml "$root/root/agent.yaml"
+cp examples/hello/agent.yaml "$root/etc/ostler/agent.yaml"
 
 on() { podman exec "$name" "$@"; }
 
@@ -70,7 +70,7 @@ on systemd-sysusers
 client=(on ostler --data /var/lib/ostler)
 on systemctl enable --now --quiet ostler
 wait_for "${client[@]}" ps
-"${client[@]}" apply -f /root/agent.yaml >&2
+"${client[@]}" apply -f /etc/ostler/agent.yaml >&2
 "${client[@]}" run hello "Say hello to the world." --name first >&2
 status=$(on cat "/proc/$(on systemctl show ostler --property MainPID --value)/status")
 for line in 'CapEff:\s*0+' 'NoNewPrivs:\s*1' 'Seccomp:\s*2' 'Uid:\s*[1-9].*'; do
@@ -109,7 +109,7 @@ client=(on env SSL_CERT_FILE=/etc/ostler/ca.pem OSTLER_SERVER=https://localhost:
   OSTLER_TOKEN="$(cat "$root/etc/ostler/api.token")" ostler)
 on systemctl enable --now --quiet ostler-server ostler-worker
 wait_for "${client[@]}" ps
-"${client[@]}" apply -f /root/agent.yaml >&2
+"${client[@]}" apply -f /etc/ostler/agent.yaml >&2
 "${client[@]}" run hello "Say hello to the world." --name second >&2
 stop ostler-server
 on systemctl start ostler-server
