@@ -30,9 +30,10 @@ start() { # the name behind ours, options, --, the command
   "${run[@]}" --detach --name "$container" "${options[@]}" "${own[@]}" "$image" "$@" >/dev/null
 }
 
-# A client that knows nothing but the server's address and its token.
+# A client that knows nothing but the server's address and its token, and has no patience.
 client() {
-  "${run[@]}" --rm --interactive "${options[@]}" --env OSTLER_SERVER="$url" --env OSTLER_TOKEN="$token" "$image" "$@"
+  "${run[@]}" --rm --interactive --timeout=60 "${options[@]}" \
+    --env OSTLER_SERVER="$url" --env OSTLER_TOKEN="$token" "$image" "$@"
 }
 
 wait_until_ready() { # the name behind ours

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The systemd units under a real systemd, in a container that has this machine's programs and nothing else of it: each
-# service runs a task, keeps its data, is started again after a crash and stops when told. Ends with one line of figures.
+# The systemd units under a real systemd, in a container that has this machine's programs and nothing else of it:
+# services run tasks, keep their data, are started again after a crash and stop when told. Ends with one line of figures.
 # BINARY=path tests that program, instead of building one.
 set -euo pipefail
 binary=${BINARY:+$(realpath -m "$BINARY")}
@@ -67,7 +67,7 @@ on systemd-sysusers
 
 # --- one machine ------------------------------------------------------------------------------------------------------
 
-client=(on ostler --data /var/lib/ostler)
+client=(on timeout 60 ostler --data /var/lib/ostler)
 on systemctl enable --now --quiet ostler
 wait_for "${client[@]}" ps
 "${client[@]}" apply -f /etc/ostler/agent.yaml >&2
@@ -96,7 +96,8 @@ is ostler NRestarts 0 || fail "a mistake in the settings was tried again"
   for token in api worker; do openssl rand -hex 32 >"$token.token"; done
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=Ostler CA" \
     -keyout ca.key -out ca.pem
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=localhost" -keyout server.key -out server.csr
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=localhost" \
+    -keyout server.key -out server.csr
   echo "subjectAltName=DNS:localhost" >names
   openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem
   echo "OSTLER_LISTEN=0.0.0.0:7070" >server.env
@@ -105,7 +106,7 @@ is ostler NRestarts 0 || fail "a mistake in the settings was tried again"
   chmod 644 ca.pem
 ) 2>/dev/null
 
-client=(on env SSL_CERT_FILE=/etc/ostler/ca.pem OSTLER_SERVER=https://localhost:7070
+client=(on timeout 60 env SSL_CERT_FILE=/etc/ostler/ca.pem OSTLER_SERVER=https://localhost:7070
   OSTLER_TOKEN="$(cat "$root/etc/ostler/api.token")" ostler)
 on systemctl enable --now --quiet ostler-server ostler-worker
 wait_for "${client[@]}" ps
