@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash power-loss store-conformance store-histories
+.PHONY: help setup run test lint fmt bench sim crash power-loss store-conformance store-histories image deploy-test
 
 KILLS ?= 300
 CUTS ?= 1000
@@ -44,6 +44,12 @@ store-conformance: ## Try what every store promises on each of them, several ser
 
 store-histories: ## Compare the stores with the reference on HISTORIES=10000 random histories; SEED=7 only that one
 	@HISTORIES=$(HISTORIES) $(if $(SEED),SEED=$(SEED)) scripts/histories.sh
+
+image: ## Build the container image (IMAGE=name, BINARY=program, ARCHIVE=file)
+	@deploy/image.sh
+
+deploy-test: ## Try the image with podman and the units under a real systemd (BINARY=program)
+	@deploy/test.sh
 
 setup: ## Install what the other targets need
 	@scripts/setup.sh databases

@@ -9,7 +9,7 @@ check_scripts() {
     say "no shellcheck here: the scripts go unchecked"
     return
   fi
-  shellcheck scripts/*.sh .ci/run
+  shellcheck scripts/*.sh deploy/*.sh .ci/run
 }
 
 part "format" cargo fmt --all --check
@@ -19,4 +19,5 @@ for check in arrows dupes leaks; do
   part "$check" "$target/debug/xtask" "$check"
 done
 part "scripts" check_scripts
+part "units" deploy/units.sh
 summary lint

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs and this machine lacks, and says what it does.
 # Says and does nothing when all is there. `setup.sh databases` is for those who test: they start databases of
-# their own.
+# their own; `setup.sh containers` for those who build the image, `setup.sh 'containers units'` for those who try the
+# systemd units too.
 set -euo pipefail
 
 wanted=${1:-}
@@ -17,10 +18,25 @@ keep_postgres_quiet() {
 
 lacking_packages() {
   [[ $wanted != databases ]] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  [[ $wanted != *containers* ]] || lacking_for_containers
+  [[ $wanted != *units* ]] || lacking_for_units
   command -v cc >/dev/null || echo gcc libc6-dev
   command -v make >/dev/null || echo make
   command -v pkg-config >/dev/null || echo pkg-config
   command -v git >/dev/null || echo git
+}
+
+lacking_for_containers() {
+  command -v podman >/dev/null || echo podman
+  # crun, which podman prefers, knows nothing of machines with both kinds of cgroups.
+  command -v runc >/dev/null || echo runc
+  command -v strip >/dev/null || echo binutils
+  [[ -e /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
+}
+
+lacking_for_units() {
+  [[ -x /lib/systemd/systemd ]] || echo systemd
+  command -v openssl >/dev/null || echo openssl
 }
 
 install_packages() {

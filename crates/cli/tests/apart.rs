@@ -96,3 +96,52 @@ fn settings_come_from_flags_variables_and_a_file_and_are_shown() {
         ],
     );
 }
+
+/// The example that is shipped: as it stands it changes nothing, and with its lines taken in it sets everything.
+#[test]
+fn the_example_of_a_file_names_every_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = fs::read_to_string(example("../deploy/config.example.yaml")).unwrap();
+    let file = folder.path().join("config.yaml");
+    let show = |arguments: &[&str]| -> Vec<serde_json::Value> {
+        let shown = run(ostler(folder.path()).args(["config", "show", "-o", "json"]).args(arguments)).json();
+        shown.as_array().unwrap().clone()
+    };
+    let values = |shown: &[serde_json::Value]| -> Vec<serde_json::Value> {
+        shown.iter().map(|setting| setting["value"].clone()).collect()
+    };
+
+    let defaults = show(&[]);
+    fs::write(&file, &example).unwrap();
+    assert_eq!(values(&show(&["--config", "config.yaml"])), values(&defaults));
+
+    // A # without a blank behind it is in front of a setting.
+    let taken_in = example.lines().map(|line| {
+        let begins = line.len() - line.trim_start().len();
+        match line[begins..].strip_prefix('#') {
+            Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => {
+                format!("{}{rest}\n", &line[..begins])
+            }
+            _ => format!("{line}\n"),
+        }
+    });
+    let taken_in = taken_in.collect::<String>().replace("/etc/ostler/", "");
+    fs::write(&file, taken_in).unwrap();
+    for name in ["server.pem", "server.key", "api.token", "worker.token", "ca.pem"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    for setting in show(&["--config", "config.yaml"]) {
+        assert!(
+            setting["from"].as_str().unwrap().starts_with("config.yaml:"),
+            "not in the example: {setting}"
+        );
+    }
+
+    let help = run(ostler(folder.path()).args(["config", "show", "--help"]));
+    let words = help.ok().split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    // Where a command works is not told by a file.
+    let elsewhere = ["OSTLER_DATA", "OSTLER_NAMESPACE"];
+    for variable in words.filter(|word| word.starts_with("OSTLER_") && !elsewhere.contains(word)) {
+        assert!(example.contains(variable), "{variable} is not in the example");
+    }
+}
