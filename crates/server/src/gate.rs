@@ -91,7 +91,7 @@ impl Gate {
     async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Body, Problem> {
         let app = &*self.app;
         let checked = app.hosts.check(&parts.uri, &parts.headers).and_then(|()| match parts.uri.path() {
-            routes::HEALTH => Ok(()),
+            routes::HEALTH | routes::READY => Ok(()),
             _ => app.token.check(&parts.headers),
         });
         if let Err(problem) = checked {

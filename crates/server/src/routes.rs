@@ -19,12 +19,14 @@ use serde::Serialize;
 
 use crate::{gate::App, problem::Problem};
 
-/// The only route that asks for no token.
+/// The routes that ask for no token: whether the server lives, and whether it can work.
 pub const HEALTH: &str = "/healthz";
+pub const READY: &str = "/readyz";
 
 pub fn all(app: Arc<App>) -> Router {
     Router::new()
         .route(HEALTH, get(version::health))
+        .route(READY, get(version::ready))
         .route("/v1/version", get(version::version))
         .route("/v1/backup", post(backup::create))
         .merge(resources::routes())

@@ -62,6 +62,11 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         Err(DialError::Unreachable { server, reason }) => {
             tracing::warn!(server, reason, "no server can be reached yet; dialling on");
         }
+        Err(distrusted @ DialError::Distrusted { .. }) => {
+            return Err(CommandError::error(distrusted.to_string()).with_remedy(
+                "--ca names a file with who vouches for it; the server's name has to be in its certificate",
+            ));
+        }
         Err(refused @ DialError::Refused { .. }) => {
             return Err(CommandError::new(Exit::Unauthorized, refused.to_string()).with_remedy(
                 "the server's token for workers is in the file `worker-token` of its data folder",

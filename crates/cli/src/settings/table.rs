@@ -1,6 +1,6 @@
 //! Every setting there is: its name in the file, its flag, its variable, its default, and how it is checked.
 
-use std::{net::SocketAddr, path::Path};
+use std::{fs::File, net::SocketAddr, path::Path};
 
 use ostler_server::StoreAddress;
 use ostler_spec::GoDuration;
@@ -144,7 +144,8 @@ fn lease(text: &str) -> Result<(), String> {
 }
 
 fn file(text: &str) -> Result<(), String> {
-    if Path::new(text).is_file() { Ok(()) } else { Err("there is no such file".to_owned()) }
+    // It may be there and not for us to read.
+    File::open(Path::new(text)).map(drop).map_err(|error| format!("can't be read: {error}"))
 }
 
 fn switch(text: &str) -> Result<(), String> {

@@ -31,6 +31,9 @@ pub struct Dial {
 pub enum DialError {
     #[error("{server} can't be reached: {reason}")]
     Unreachable { server: String, reason: String },
+    /// It is there, and nobody that we believe vouches for it.
+    #[error("{server} is not believed: {reason}")]
+    Distrusted { server: String, reason: String },
     /// It is there, and won't have us. Waiting does not help.
     #[error("{server} refused: {reason}")]
     Refused { server: String, reason: String },

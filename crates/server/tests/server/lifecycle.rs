@@ -162,3 +162,12 @@ async fn copies_that_a_crash_left_are_removed() {
     assert!(!folder.path().join("backup-0123.part").exists());
     server.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_can_work_says_so_without_a_token() {
+    let place = Place::new().await;
+    for path in ["/healthz", "/readyz"] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", place.address());
+        assert_eq!(raw::exchange(place.address(), request.as_bytes()).await.status, 200, "{path}");
+    }
+}

@@ -228,9 +228,9 @@ async fn with_tls_only_a_server_someone_vouches_for_is_believed() {
     };
     remote(dial("localhost", "https", Some(certificate.clone()))).connect().await.unwrap();
     let stranger = remote(dial("localhost", "https", None)).connect().await.unwrap_err();
-    assert!(matches!(stranger, DialError::Refused { .. }), "{stranger}");
+    assert!(matches!(stranger, DialError::Distrusted { .. }), "{stranger}");
     let misnamed = remote(dial("127.0.0.1", "https", Some(certificate.clone()))).connect().await.unwrap_err();
-    assert!(matches!(misnamed, DialError::Refused { .. }), "{misnamed}");
+    assert!(matches!(misnamed, DialError::Distrusted { .. }), "{misnamed}");
     let plain = remote(dial("localhost", "http", None)).connect().await.unwrap_err();
     assert!(matches!(plain, DialError::Unreachable { .. }), "{plain}");
 

@@ -86,7 +86,7 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ENDED}) \
          INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, ended, body) \
          SELECT randomblob(16), randomblob(16), randomblob(16), 0, 1, 'succeeded', 1, 1, 1, '{{}}' FROM n; \
-         INSERT INTO workers VALUES ('w', 1, 0, 0, 0, 0);"
+         INSERT INTO workers VALUES ('w', 1, 0, 0, 0, 0, '{{}}', 'open');"
     );
     connection.execute_batch(&fill).unwrap();
     let ticks = Arc::new(AtomicUsize::new(0));

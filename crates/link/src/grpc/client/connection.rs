@@ -93,7 +93,7 @@ impl Connection {
             let name = ServerName::try_from(server.host.clone())
                 .map_err(|_| Failure::Refused(format!("{:?} is no name for TLS", server.host)))?;
             let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await;
-            shake_hands(stream.map_err(|error| Failure::Refused(handshake_error(error)))?, runtime).await?
+            shake_hands(stream.map_err(|error| Failure::Distrusted(handshake_error(error)))?, runtime).await?
         } else {
             shake_hands(stream, runtime).await?
         };
@@ -121,6 +121,7 @@ impl Connection {
 
 enum Failure {
     Unreachable(String),
+    Distrusted(String),
     Refused(String),
 }
 
@@ -129,6 +130,7 @@ impl Failure {
         let server = server.to_string();
         match self {
             Failure::Unreachable(reason) => DialError::Unreachable { server, reason },
+            Failure::Distrusted(reason) => DialError::Distrusted { server, reason },
             Failure::Refused(reason) => DialError::Refused { server, reason },
         }
     }
