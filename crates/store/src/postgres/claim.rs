@@ -112,6 +112,7 @@ async fn give(
     let texts = writes.iter().map(body::text_of).collect::<Result<Vec<_>, _>>();
     let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
     let rows: Vec<Row<'_>> = place_events(&mut known, &writes, &texts, counted);
+    counted.check()?;
     apply(connection, &rows).await?;
     Ok(given)
 }

@@ -36,8 +36,8 @@ const ENTRIES: &str = "SELECT owner, (SELECT coalesce(max(seq) + 1, 0) FROM entr
 const STEPS: &str = "SELECT owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner) \
     FROM unnest($1::uuid[]) AS owner";
 const OPEN_STEPS: &str = "SELECT run, step FROM steps WHERE run = ANY($1) AND open";
-const EVENTS: &str = "SELECT owner, (SELECT coalesce(max(seq), 0) FROM events WHERE task = owner) \
-    FROM unnest($1::uuid[]) AS owner";
+const EVENTS: &str = "SELECT owner, coalesce(seq, 0), coalesce(position, 0) FROM unnest($1::uuid[]) AS owner \
+    LEFT JOIN LATERAL (SELECT seq, position FROM events WHERE task = owner ORDER BY seq DESC LIMIT 1) AS last ON true";
 
 const ALL: [&str; 12] = [
     WORKERS,
@@ -169,7 +169,7 @@ impl Known {
             self.open_steps.insert((id(&row, 0)?, step));
         }
         for row in ends.events {
-            self.events.insert(id(&row, 0)?, number(&row, 1)?);
+            self.events.insert(id(&row, 0)?, (number(&row, 1)?, number(&row, 2)?));
         }
         Ok(())
     }
