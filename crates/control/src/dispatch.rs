@@ -50,6 +50,14 @@ impl Control {
             claim: request.number,
         };
         loop {
+            let left = deadline.saturating_sub(self.runtime.monotonic());
+            if self.waiting.is_silent(&lease) {
+                if left.is_zero() {
+                    return Ok(Vec::new());
+                }
+                self.runtime.sleep(left.min(self.config.lease / 4)).await;
+                continue;
+            }
             let ready = hints.borrow_and_update().ready;
             let claim = Claim { lease: lease.clone(), slots: request.slots, now: self.runtime.now() };
             let mut claimed = self.store.claim(claim).await.map_err(unavailable)?;
