@@ -10,6 +10,9 @@ pub mod conformance;
 pub mod postgres;
 pub mod query;
 pub mod sqlite;
+
+#[cfg(test)]
+mod compatibility;
 mod turns;
 
 use async_trait::async_trait;

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use super::OpenError;
 
-const MIGRATIONS: &[&str] = &[r#"
+pub const MIGRATIONS: &[&str] = &[r#"
 CREATE TABLE tasks (
     id uuid PRIMARY KEY, namespace text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
     key text COLLATE "C", state text NOT NULL, last_input bigint NOT NULL DEFAULT 0,
