@@ -3,9 +3,11 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash power-loss store-conformance store-histories image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories image deploy-test
 
 KILLS ?= 300
+MINUTES ?= 30
+ROUNDS ?= 5
 CUTS ?= 1000
 SEEDS ?= 10000
 HISTORIES ?= 10000
@@ -36,6 +38,12 @@ sim: ## Play SEEDS=10000 seeds of the simulation; SEED=17 plays one and prints i
 crash: ## Kill the server KILLS=300 times while tasks run (STORE=postgres: on PostgreSQL)
 	@scripts/ground.sh crash --kills $(KILLS) $(if $(filter postgres,$(STORE)),--postgres)
 
+chaos: ## Do everything to servers, workers and their database for MINUTES=30 while tasks run (SEED=7 repeats the choices)
+	@scripts/ground.sh chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+rolling: ## Restart servers and workers in turn, ROUNDS=5 times, while clients and readers must not notice
+	@scripts/ground.sh chaos --rolling $(ROUNDS)
+
 power-loss: ## Rebuild the store from CUTS=1000 cut points
 	@scripts/ground.sh power-loss --cuts $(CUTS)
 
@@ -52,4 +60,4 @@ deploy-test: ## Try the image with podman and the units under a real systemd (BI
 	@deploy/test.sh
 
 setup: ## Install what the other targets need
-	@scripts/setup.sh databases
+	@scripts/setup.sh databases networks clocks

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by every script: goes to the top of the repository, decides once where cargo builds, and makes sure
-# that the tools are there; who sets needs=databases before gets those too.
+# that the tools are there; who sets needs="databases ..." before gets those too (the words of setup.sh).
 #
 # RUSTFLAGS stay untouched: another value than plain `cargo build` uses would compile everything a second time,
 # and the toolchain links with its own lld where that matters.
@@ -32,5 +32,6 @@ if [[ -z ${CARGO_TARGET_DIR:-} && ${CI:-} == true ]]; then
 fi
 target="${CARGO_TARGET_DIR:-$PWD/target}"
 
-scripts/setup.sh "${needs:-}" || exit 1
+# shellcheck disable=SC2086 # words
+scripts/setup.sh ${needs:-} || exit 1
 say "building in $target"

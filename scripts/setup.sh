@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs and this machine lacks, and says what it does.
-# Says and does nothing when all is there. `setup.sh databases` is for those who test: they start databases of
-# their own; `setup.sh containers` for those who build the image, `setup.sh 'containers units'` for those who try the
-# systemd units too.
+# Says and does nothing when all is there. Words name what only some targets need: `databases` of their own, `networks`
+# of their own, `clocks` that can be set for one process, `containers` for the image, `units` to try those of systemd.
 set -euo pipefail
 
-wanted=${1:-}
+wanted=" $* "
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -17,9 +16,11 @@ keep_postgres_quiet() {
 }
 
 lacking_packages() {
-  [[ $wanted != databases ]] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
-  [[ $wanted != *containers* ]] || lacking_for_containers
-  [[ $wanted != *units* ]] || lacking_for_units
+  [[ $wanted != *" databases "* ]] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  [[ $wanted != *" networks "* ]] || command -v ip >/dev/null || echo iproute2
+  [[ $wanted != *" clocks "* ]] || compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
+  [[ $wanted != *" containers "* ]] || lacking_for_containers
+  [[ $wanted != *" units "* ]] || lacking_for_units
   command -v cc >/dev/null || echo gcc libc6-dev
   command -v make >/dev/null || echo make
   command -v pkg-config >/dev/null || echo pkg-config

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test, then the testing ground in a size that suits CI. `make sim`, `make crash` and `make power-loss`
-# run the same programs for longer.
+# Every test, then the testing ground in a size that suits CI. `make sim`, `make crash`, `make power-loss` and
+# `make chaos` run the same programs for longer.
 set -uo pipefail
-needs=databases
+needs="databases networks clocks"
 . "$(dirname "$0")/env.sh"
 . scripts/parts.sh
 
@@ -29,9 +29,11 @@ part "run once" env ONCE=1 scripts/run.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
-rm -rf "$target/crash"
+rm -rf "${target:?}"/{crash,chaos,rolling}
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
 part "crash, postgres" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash" --postgres
+part "chaos" with_figures "$target/debug/chaos" --minutes "${MINUTES:-3}" --data "$target/chaos"
+part "rolling" with_figures "$target/debug/chaos" --rolling "${ROUNDS:-2}" --data "$target/rolling"
 
 echo
 cat "$results"

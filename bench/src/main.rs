@@ -35,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("not built with --release: the figures say little");
     }
-    let binary = ostler_testing::crash::find_binary()?;
+    let binary = ostler_testing::program::find_binary()?;
     fs::create_dir_all(&settings.data).context("the data folder can't be made")?;
     let mut report = Report::new()?;
     let floors = floors::measure(&settings, &mut report).await?;

@@ -1,21 +1,14 @@
 //! The crash test: `ostler up`, the real binary, is killed with SIGKILL again and again under load, and what
 //! it left behind is compared with what the model and the tools saw.
 //!
-//! A feeder (`feeder`) keeps tasks of five steps live (`workload`); model and tool servers run in this
-//! process and so outlive every kill. When a kill strikes is chosen in `moment`; after each, before the next
-//! start, the log in the dead server's store is read, and only read (`journal`), which tells what was in
-//! flight and which steps had finished. At the end every task is read back through the HTTP API (`verdict`).
+//! The load, and how it is judged, are those of `load`; model and tool servers run in this process and so outlive
+//! every kill. When a kill strikes is chosen in `moment`; after each, before the next start, the log in the dead
+//! server's store is read, and only read, which tells what was in flight and which steps had finished.
 
 #![allow(clippy::disallowed_methods, reason = "real processes die in real time")]
 
-mod feeder;
-mod journal;
 mod moment;
 mod process;
-mod verdict;
-mod workload;
-
-pub use process::find_binary;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,18 +17,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::model_server::{self, ModelServer, Script};
+use crate::load::{self, Feed, Feeder, Ground, Journal, Pace, Source, Verdict, workload};
 use crate::postgres::{self, Postgres};
 use crate::sim::rng::Rng;
-use crate::tool_server::ToolServer;
-use feeder::Feeder;
-use journal::{Journal, Source};
 use moment::{Classes, Moment, Traffic};
 use process::Ostler;
-use verdict::Verdict;
-
-/// How long the model thinks before each answer.
-const MODEL_LATENCY: Duration = Duration::from_millis(200);
 
 /// How long what is left may take to end after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -61,26 +47,22 @@ pub struct Outcome {
     pub kills: u32,
     pub classes: Classes,
     pub verdict: Verdict,
+    /// What the servers answered and no retry helps against.
+    pub refusals: Vec<String>,
     pub elapsed: Duration,
-}
-
-/// The servers that outlive the kills.
-struct Ground {
-    model: ModelServer,
-    tools: ToolServer,
 }
 
 /// Kills the server as often as asked, lets it finish, and judges.
 pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let began = Instant::now();
-    let ground = Arc::new(Ground::start().await?);
+    let ground = Arc::new(Ground::start(Pace::default()).await?);
     let postgres = settings.postgres.then(|| Postgres::start(&[])).transpose()?;
     let url = postgres.as_ref().map(Postgres::url);
     let mut ostler = Ostler::prepare(settings, url.clone()).await?;
     ostler.start().await?;
     let client = ostler.client()?;
     workload::apply(&client, &ground).await?;
-    let feeder = Feeder::start(client.clone(), settings.live);
+    let mut feeder = Feeder::start(vec![client.clone()], Feed::keeping(settings.live));
     let log = match url {
         Some(url) => Source::Postgres(Box::new(postgres::open(&url).await?)),
         None => Source::File(ostler.store()),
@@ -101,33 +83,28 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
         ostler.start().await?;
         classes.add(&before, &after, &seen, feeder.was_cut_off(killed_at));
     }
-    let keys = tokio::time::timeout(PATIENCE, feeder.finish());
-    let keys = keys.await.context("tasks were still live long after the last kill")?;
+    let finishing = tokio::time::timeout(PATIENCE, feeder.finish());
+    finishing.await.context("tasks were still live long after the last kill")?;
     journal.look().await.context("the store can't be read")?;
-    let verdict = verdict::judge(&client, &keys, &journal, &ground).await?;
+    let verdict = load::judge(&client, &feeder.keys(), &journal, &ground).await?;
     ostler.kill().await?;
-    Ok(Outcome { kills: settings.kills, classes, verdict, elapsed: began.elapsed() })
-}
-
-impl Ground {
-    async fn start() -> anyhow::Result<Self> {
-        let settings =
-            model_server::Settings { latency: MODEL_LATENCY, forget_bodies: true, ..Default::default() };
-        let model = ModelServer::start_with(Script::Plan, settings).await.context("no model server")?;
-        Ok(Self { model, tools: ToolServer::start().await.context("no tool server")? })
-    }
-
-    /// How often a request id arrived, and how often it was answered, at either server.
-    fn calls(&self, request_id: &str) -> (u64, u64) {
-        let (model, tool) = (self.model.desk().of(request_id), self.tools.desk().of(request_id));
-        (model.received + tool.received, model.answered + tool.answered)
-    }
+    Ok(Outcome {
+        kills: settings.kills,
+        classes,
+        verdict,
+        refusals: feeder.refusals(),
+        elapsed: began.elapsed(),
+    })
 }
 
 impl Outcome {
     /// Everything that is wrong; empty if all holds.
     pub fn failures(&self) -> Vec<String> {
         let mut failures = self.verdict.failures.clone();
+        failures.extend(self.refusals.iter().cloned());
+        if self.verdict.n_late > 0 {
+            failures.push(format!("{} steps had finished and were called again", self.verdict.n_late));
+        }
         if self.kills >= COVERAGE_FROM {
             let least = self.kills.div_ceil(10);
             let rare = self.classes.named().into_iter().filter(|(_, n_kills)| *n_kills < least);

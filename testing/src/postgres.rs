@@ -1,5 +1,6 @@
 //! A PostgreSQL of one's own: Debian's, in a folder that is thrown away, heard on a socket in it.
 
+mod ask;
 mod place;
 
 use std::{
@@ -15,6 +16,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use ostler_link::TokioRuntime;
 use ostler_store::postgres::{Options, PostgresStore};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
@@ -29,14 +31,46 @@ const PREFIX: &str = "ostler-postgres-";
 /// Runs as long as it is held, and as long as the thread that started it.
 pub struct Postgres {
     folder: TempDir,
+    account: Account,
+    setup: Setup,
     server: Child,
+}
+
+/// How to set a database up, beside what all have in common.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Lines of its configuration.
+    pub settings: Vec<String>,
+    /// A port of 127.0.0.1 to listen on, besides the socket.
+    pub port: Option<u16>,
+    /// All its files on a disk of their own of so many MiB, which takes a mount namespace to be thrown away.
+    pub disk_mib: Option<u32>,
+    /// Where its log goes; or else into its folder.
+    pub log: Option<PathBuf>,
+}
+
+/// How to stop it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Connections are cut, what was committed is written out.
+    Fast,
+    /// Like a crash: the next start recovers.
+    Immediate,
 }
 
 impl Postgres {
     /// Makes a database and starts it. `settings` are lines of its configuration.
     pub fn start(settings: &[&str]) -> anyhow::Result<Self> {
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Self::start_with(Setup { settings, ..Setup::default() })
+    }
+
+    pub fn start_with(setup: Setup) -> anyhow::Result<Self> {
         remove_leftovers();
         let folder = TempDir::with_prefix(format!("{PREFIX}{}-", std::process::id()))?;
+        if let Some(mib) = setup.disk_mib {
+            mount_disk(folder.path(), mib)?;
+        }
         let account = Account::find()?;
         account.own(folder.path())?;
         let data = folder.path().join("data");
@@ -54,16 +88,38 @@ impl Postgres {
             .output()
             .context("initdb can't be run")?;
         ensure!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
-        let log = fs::File::create(folder.path().join("log"))?;
-        let mut command = account.command("postgres")?;
-        command.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        let server = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        let mut postgres = Self { folder, server };
+        let server = launch(&account, folder.path(), &setup)?;
+        let mut postgres = Self { folder, account, setup, server };
         postgres.wait_until_ready()?;
         Ok(postgres)
+    }
+
+    pub fn signal(&self, shutdown: Shutdown) -> anyhow::Result<()> {
+        let signal = match shutdown {
+            Shutdown::Fast => Signal::INT,
+            Shutdown::Immediate => Signal::QUIT,
+        };
+        Ok(kill_process(Pid::from_child(&self.server), signal)?)
+    }
+
+    pub fn has_ended(&mut self) -> anyhow::Result<bool> {
+        Ok(self.server.try_wait()?.is_some())
+    }
+
+    /// Starts it again, once it has ended.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        self.server = launch(&self.account, self.folder.path(), &self.setup)?;
+        Ok(())
+    }
+
+    pub fn is_ready(&self) -> anyhow::Result<bool> {
+        let ready = bin()?.join("pg_isready");
+        let port = self.port().to_string();
+        Ok(Command::new(ready).args(["-q", "-p", &port, "-h"]).arg(self.folder.path()).status()?.success())
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// One for all tests of a program. It needs no disk that survives anything.
@@ -88,14 +144,16 @@ impl Postgres {
 
     pub fn url(&self) -> String {
         let host = self.folder.path().to_string_lossy().replace('/', "%2F");
-        format!("postgres://ostler@{host}/postgres")
+        format!("postgres://ostler@{host}:{}/postgres", self.port())
+    }
+
+    fn port(&self) -> u16 {
+        self.setup.port.unwrap_or(5432)
     }
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         for _ in 0..TRIES {
-            let ready = bin()?.join("pg_isready");
-            let asked = Command::new(ready).arg("-q").arg("-h").arg(self.folder.path()).status()?;
-            if asked.success() {
+            if self.is_ready()? {
                 return Ok(());
             }
             if let Some(status) = self.server.try_wait()? {
@@ -106,6 +164,30 @@ impl Postgres {
         }
         bail!("PostgreSQL was asked {TRIES} times and is not ready")
     }
+}
+
+fn launch(account: &Account, folder: &Path, setup: &Setup) -> anyhow::Result<Child> {
+    let log = setup.log.clone().unwrap_or_else(|| folder.join("log"));
+    let log = fs::OpenOptions::new().create(true).append(true).open(log)?;
+    let mut command = account.command("postgres")?;
+    command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+    match setup.port {
+        Some(port) => command.args(["-c", "listen_addresses=127.0.0.1", "-c", &format!("port={port}")]),
+        None => command.args(["-c", "listen_addresses="]),
+    };
+    for setting in &setup.settings {
+        command.args(["-c", setting]);
+    }
+    Ok(command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?)
+}
+
+/// A small disk in memory. Whoever calls this has a mount namespace of its own, and the disk goes with it.
+fn mount_disk(folder: &Path, mib: u32) -> anyhow::Result<()> {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(folder);
+    let made = command.output().context("mount can't be run")?;
+    ensure!(made.status.success(), "no disk of its own: {}", String::from_utf8_lossy(&made.stderr));
+    Ok(())
 }
 
 /// The store at an address, as a server opens it.

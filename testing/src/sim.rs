@@ -10,7 +10,7 @@ mod executor;
 mod faults;
 mod hold;
 mod link;
-mod monitor;
+pub(crate) mod monitor;
 pub(crate) mod rng;
 mod store;
 mod world;

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use ostler_testing::crash::{Settings, find_binary, run};
+use ostler_testing::{
+    crash::{Settings, run},
+    program::find_binary,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_done_twice_across_kills() {

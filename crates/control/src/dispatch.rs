@@ -50,6 +50,14 @@ impl Control {
             claim: request.number,
         };
         loop {
+            let left = deadline.saturating_sub(self.runtime.monotonic());
+            if self.waiting.is_silent(&lease) {
+                if left.is_zero() {
+                    return Ok(Vec::new());
+                }
+                self.runtime.sleep(left.min(self.config.lease / 4)).await;
+                continue;
+            }
             let seen = *hints.borrow_and_update();
             let claim = self.claim_of(lease.clone(), request.slots);
             let mut claimed = self.store.claim(claim).await.map_err(unavailable)?;

@@ -2,7 +2,7 @@
 //! are written, and synced, together. Losing one costs time, not truth: the worker asks again.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -20,6 +20,7 @@ type Answer = Result<Vec<Claimed>, StoreError>;
 pub struct Waiting {
     claims: Mutex<VecDeque<WaitingClaim>>,
     next_number: AtomicU64,
+    silent: Mutex<BTreeSet<(String, u64)>>,
 }
 
 pub struct WaitingClaim {
@@ -56,6 +57,27 @@ impl Waiting {
     /// The one that has waited longest. Who takes it makes the claim, and answers.
     pub fn take(&self) -> Option<WaitingClaim> {
         self.lock().pop_front()
+    }
+
+    /// These incarnations have not been heard of for long: they may be gone, and their claims with nobody to hear the
+    /// answer. They are given nothing until they are heard of again.
+    pub fn set_silent(&self, silent: BTreeSet<(String, u64)>) {
+        let is_silent = |lease: &Lease| silent.contains(&(lease.worker.clone(), lease.incarnation));
+        self.lock().retain(|claim| !is_silent(&claim.lease));
+        *self.silent() = silent;
+    }
+
+    pub fn heard(&self, worker: &str, incarnation: u64) {
+        self.silent().remove(&(worker.to_owned(), incarnation));
+    }
+
+    pub fn is_silent(&self, lease: &Lease) -> bool {
+        let silent = self.silent();
+        !silent.is_empty() && silent.contains(&(lease.worker.clone(), lease.incarnation))
+    }
+
+    fn silent(&self) -> MutexGuard<'_, BTreeSet<(String, u64)>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingClaim>> {
@@ -150,6 +172,17 @@ mod tests {
         let place = waiting.join(lease(1), 1);
         drop(waiting.take());
         assert!(matches!(place.wait(&runtime(), Duration::ZERO, pending::<()>()).await, Waited::Woken));
+    }
+
+    #[tokio::test]
+    async fn who_is_silent_is_not_taken_along_until_it_is_heard_of() {
+        let waiting = Waiting::default();
+        let place = waiting.join(lease(1), 1);
+        waiting.set_silent(BTreeSet::from([("w".into(), 1)]));
+        assert!(waiting.take().is_none() && waiting.is_silent(&lease(1)));
+        assert!(matches!(place.wait(&runtime(), LONG, pending::<()>()).await, Waited::Woken));
+        waiting.heard("w", 1);
+        assert!(!waiting.is_silent(&lease(2)));
     }
 
     #[tokio::test]

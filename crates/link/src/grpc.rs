@@ -41,7 +41,7 @@ pub const CONNECTION_WINDOW: u32 = 8 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+pub(crate) enum Answer {
     Done(Response),
     Failed(LinkError),
 }

@@ -7,6 +7,9 @@ pub mod grpc;
 pub mod message;
 pub mod tokio_runtime;
 
+#[cfg(test)]
+mod compatibility;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 

@@ -11,6 +11,9 @@ pub mod planted;
 pub mod postgres;
 pub mod query;
 pub mod sqlite;
+
+#[cfg(test)]
+mod compatibility;
 mod turns;
 
 use async_trait::async_trait;

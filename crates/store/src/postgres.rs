@@ -7,7 +7,7 @@ mod connection;
 mod known;
 mod read;
 mod row;
-mod schema;
+pub(crate) mod schema;
 mod twist;
 mod watch;
 mod writer;
@@ -23,7 +23,12 @@ use ostler_kernel::{Bundle, Event, Refusal, Runtime, runtime::AbortOnDrop};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as tokio_watch};
 use tokio_postgres::{Config, error::SqlState};
 
-use self::{connection::Connection, watch::Notices, writer::Job, writers::Writers};
+use self::{
+    connection::{Connection, timely},
+    watch::Notices,
+    writer::Job,
+    writers::Writers,
+};
 use crate::{
     Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError,
     body::Prepared,
@@ -56,6 +61,8 @@ pub enum OpenError {
     Url(#[source] tokio_postgres::Error),
     #[error("can't use the database")]
     Database(#[from] tokio_postgres::Error),
+    #[error("can't use the database: {0}")]
+    Connection(String),
     #[error("the store was written by a newer version of ostler (schema {found}, this one knows {known})")]
     Newer { found: i64, known: i64 },
 }
@@ -75,18 +82,26 @@ enum Failed {
     #[error("a row is held by another transaction")]
     Held,
     /// The database can't hold a value, such as a text with a NUL in it.
-    #[error("the database can't hold it: {0}")]
+    #[error("the database can't hold it: {}", said(.0))]
     Unfit(tokio_postgres::Error),
     /// More events than a transaction has positions for.
     #[error("too many events at once")]
     TooMany,
-    #[error("the database refused or went away: {0}")]
+    #[error("the database refused or went away: {}", said(.0))]
     Database(tokio_postgres::Error),
+    /// It did not answer. Whether what it was asked counts, nobody knows.
+    #[error("the database does not answer")]
+    Silent,
     /// Whether it counts, nobody knows.
-    #[error("a commit was not answered: {0}")]
+    #[error("a commit was not answered: {}", said(.0))]
     Commit(tokio_postgres::Error),
     #[error("a row can't be read or written: {0}")]
     Body(String),
+}
+
+/// In the database's own words, where it said something.
+fn said(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
 }
 
 impl From<tokio_postgres::Error> for Failed {
@@ -129,7 +144,11 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the store, and makes its tables if they aren't there.
     pub async fn open(options: Options, runtime: Arc<dyn Runtime>) -> Result<Self, OpenError> {
-        let mut first = Connection::open(&options, &runtime).await?;
+        let first = Connection::open(&options, &runtime).await;
+        let mut first = first.map_err(|failed| match failed {
+            Failed::Database(error) => OpenError::Database(error),
+            other => OpenError::Connection(other.to_string()),
+        })?;
         schema::migrate(&mut first.client, &options).await?;
         let notices = Arc::new(Notices::new(&options.schema, &*runtime));
         let (jobs, receiver) = mpsc::channel(4096);
@@ -218,11 +237,14 @@ impl Store for PostgresStore {
         if reader.planted.is(Bug::ReaderStandsStill) {
             drop(reader.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await);
         }
-        let answer = match query {
-            Query::Log { after, limit } => self.log(&reader, after, limit).await.map(Answer::Events),
-            query => read::read(&reader, &query).await,
+        let answer = async {
+            match query {
+                Query::Log { after, limit } => self.log(&reader, after, limit).await.map(Answer::Events),
+                query => read::read(&reader, &query).await,
+            }
         };
-        let answer = answer.map_err(|error| StoreError::Read(error.to_string()))?;
+        let answer =
+            timely(&*self.runtime, answer).await.map_err(|error| StoreError::Read(error.to_string()))?;
         self.give_back(reader);
         Ok(answer)
     }
@@ -245,13 +267,15 @@ impl Failed {
             | Failed::Held
             | Failed::Unfit(_)
             | Failed::TooMany => true,
-            Failed::InTheWay | Failed::Database(_) | Failed::Commit(_) | Failed::Body(_) => false,
+            Failed::InTheWay | Failed::Database(_) | Failed::Silent | Failed::Commit(_) | Failed::Body(_) => {
+                false
+            }
         }
     }
 
     fn for_caller(&self) -> StoreError {
         match self {
-            Failed::Commit(_) => StoreError::Unknown(self.to_string()),
+            Failed::Commit(_) | Failed::Silent => StoreError::Unknown(self.to_string()),
             _ => StoreError::Unavailable(self.to_string()),
         }
     }

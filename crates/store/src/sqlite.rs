@@ -11,7 +11,7 @@ mod open;
 mod read;
 mod restore;
 mod row;
-mod schema;
+pub(crate) mod schema;
 mod tail;
 mod writer;
 

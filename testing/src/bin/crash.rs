@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ostler_testing::crash::{self, Settings};
+use ostler_testing::{
+    crash::{self, Settings},
+    program::find_binary,
+};
 
 /// As many failures are printed; the first ones tell the most.
 const SHOWN: usize = 20;
@@ -35,7 +38,7 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let Arguments { kills, live, seed, data, postgres } = Arguments::parse();
-    let settings = Settings { binary: crash::find_binary()?, folder: data, kills, live, seed, postgres };
+    let settings = Settings { binary: find_binary()?, folder: data, kills, live, seed, postgres };
     let outcome = crash::run(&settings).await.inspect_err(|_| keep(&settings))?;
     let failures = outcome.failures();
     println!("{outcome}");

@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Ground;
-use super::feeder::Feeder;
-use super::journal::Seen;
+use crate::load::{Feeder, Ground, Seen};
 use crate::sim::rng::Rng;
 
 /// A kill comes between so many milliseconds after the server was ready.

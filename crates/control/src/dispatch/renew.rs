@@ -16,6 +16,7 @@ impl Control {
         if self.commit(bundle).await.map_err(unavailable)?.is_err() {
             return Err(LinkError::Superseded);
         }
+        self.waiting.heard(&caller.worker, caller.incarnation);
         let leased = self.store.leased(Some(caller.worker.clone())).await.map_err(unavailable)?;
         for run in &leased {
             let unknown = run.lease().filter(|lease| {

@@ -23,6 +23,10 @@ impl Control {
         let workers = self.store.workers().await.map_err(unavailable)?;
         // A counter may have moved while it was being read: what is seen is seen now, not when we began to look.
         let read_at = self.runtime.monotonic();
+        // Whoever will lose its runs soon, here or by another server's judgement, is given no others, nor the same again.
+        let soon = self.config.lease * 3 / 4;
+        let silent = workers.iter().filter(|worker| self.workers.is_silent(worker, now, soon));
+        self.waiting.set_silent(silent.map(|worker| (worker.name.clone(), worker.incarnation)).collect());
         for run in self.store.leased(None).await.map_err(unavailable)? {
             let Some(lease) = run.lease() else { continue };
             let Some(worker) = workers.iter().find(|worker| worker.name == lease.worker) else { continue };

@@ -122,6 +122,33 @@ impl WorkerPort for RemotePort {
         let connection = self.connection().await;
         // Refused or not, there may be another server tomorrow: whoever asks goes on asking.
         let connection = connection.map_err(|error| LinkError::Unavailable { message: error.to_string() })?;
-        connection.call(&request).await
+        let decides = matches!(request, Request::Renew(_)) && self.dial.servers.len() > 1;
+        let trial = Trial { connection: &connection, failed: decides };
+        let answer = connection.call(&request).await;
+        trial.ended(decides && matches!(answer, Err(LinkError::Unavailable { .. })));
+        answer
+    }
+}
+
+/// A renewal is what a server is judged by: one that can't renew, or does not answer, is of no use to a worker, however
+/// well it can be reached. Then the next one is dialled, and what was asked of this one is asked there.
+struct Trial<'a> {
+    connection: &'a Connection,
+    /// Unless it is told otherwise: who stops waiting got no answer.
+    failed: bool,
+}
+
+impl Trial<'_> {
+    fn ended(mut self, failed: bool) {
+        self.failed = failed;
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if self.failed {
+            tracing::info!("the server does not renew; turning to the next one");
+            self.connection.abandon();
+        }
     }
 }

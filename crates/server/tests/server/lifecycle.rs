@@ -167,7 +167,12 @@ async fn copies_that_a_crash_left_are_removed() {
 async fn who_can_work_says_so_without_a_token() {
     let place = Place::new().await;
     for path in ["/healthz", "/readyz"] {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", place.address());
-        assert_eq!(raw::exchange(place.address(), request.as_bytes()).await.status, 200, "{path}");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", place.address());
+        assert_eq!(
+            crate::support::raw::exchange(place.address(), request.as_bytes()).await.status,
+            200,
+            "{path}"
+        );
     }
 }

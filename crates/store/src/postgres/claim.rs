@@ -211,6 +211,7 @@ async fn give(
     let texts = writes.iter().map(body::text_of).collect::<Result<Vec<_>, _>>();
     let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
     let rows: Vec<apply::Row<'_>> = place_events(&mut known, &writes, &texts, &mut counted);
+    counted.check()?;
     apply(connection, &rows).await?;
     Ok((given, counted.hint))
 }

@@ -3,16 +3,35 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::future::try_join_all;
-use ostler_kernel::{Runtime, runtime::AbortOnDrop};
+use ostler_kernel::{
+    Runtime,
+    runtime::{AbortOnDrop, timeout},
+};
 use tokio_postgres::{Client, NoTls, Row, Statement, types::ToSql};
 
 use super::{Failed, Options, schema::quote, twist::twist};
 use crate::planted::Planted;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// The longest that a transaction or an answer may take. Whoever is silent for longer may never speak again, whatever
+/// the network pretends; and all that waits behind it would wait as long. Well beyond the longest wait for a row.
+const ANSWER_WITHIN: Duration = Duration::from_secs(8);
+
+/// Waits for the database, and not for ever.
+pub async fn timely<T, E>(
+    runtime: &dyn Runtime,
+    asking: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failed>
+where
+    Failed: From<E>,
+{
+    timeout(runtime, ANSWER_WITHIN, asking).await.map_err(|_| Failed::Silent)?.map_err(Failed::from)
+}
 
 pub struct Connection {
     pub client: Client,
@@ -23,7 +42,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub async fn open(options: &Options, runtime: &Arc<dyn Runtime>) -> Result<Self, tokio_postgres::Error> {
+    pub async fn open(options: &Options, runtime: &Arc<dyn Runtime>) -> Result<Self, Failed> {
+        timely(&**runtime, Self::try_open(options, runtime)).await
+    }
+
+    async fn try_open(options: &Options, runtime: &Arc<dyn Runtime>) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = options.database.connect(NoTls).await?;
         let driver = async move {
             if let Err(error) = connection.await {

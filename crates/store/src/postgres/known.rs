@@ -27,10 +27,11 @@ pub struct Known {
     session_keys: BTreeSet<(String, String, String)>,
     workers: BTreeMap<String, (u64, u64)>,
     resources: BTreeMap<ResourceKey, u64>,
-    /// How many entries a session has, how many steps of a run were opened, how many events a task has.
+    /// How many entries a session has, how many steps of a run were opened.
     entries: BTreeMap<SessionId, u64>,
     steps: BTreeMap<RunId, u64>,
-    events: BTreeMap<TaskId, u64>,
+    /// How many events a task has, and the position of the last one.
+    events: BTreeMap<TaskId, (u64, u64)>,
     open_steps: BTreeSet<(RunId, u32)>,
 }
 
@@ -63,9 +64,14 @@ impl Known {
 
     /// The number that the task's next event gets.
     pub fn next_event(&mut self, task: TaskId) -> u64 {
-        let last = self.events.entry(task).or_default();
+        let (last, _) = self.events.entry(task).or_default();
         *last += 1;
         *last
+    }
+
+    /// The position of the task's last event, before this batch.
+    pub fn last_position(&self, task: TaskId) -> u64 {
+        self.events.get(&task).map_or(0, |(_, position)| *position)
     }
 
     /// Follows the writes of a bundle that counts.

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::{OpenError, Options};
 use crate::planted::Bug;
 
-const MIGRATIONS: &[&str] = &[
+pub const MIGRATIONS: &[&str] = &[
     r#"
 CREATE TABLE tasks (
     id uuid PRIMARY KEY, namespace text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,

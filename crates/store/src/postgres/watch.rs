@@ -3,12 +3,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use ostler_kernel::{Runtime, runtime::timeout};
 use tokio::sync::{Notify, watch};
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-use super::{Failed, Options, connection::Connection, read, schema::quote};
+use super::{
+    Failed, Options,
+    connection::{Connection, Params, timely},
+    read,
+    schema::quote,
+};
 use crate::Hint;
 
 /// How often one looks without having been told: a notification that was lost costs no more than this.
@@ -94,7 +99,9 @@ pub async fn tell(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<Noti
         let message = notices.message(told, now);
         let sent = match &connection {
             Some(open) => {
-                open.execute("SELECT pg_notify($1, $2)", &[&notices.channel, &message]).await.is_ok()
+                let params: Params<'_> = &[&notices.channel, &message];
+                let telling = open.execute("SELECT pg_notify($1, $2)", params);
+                timely(&*runtime, telling).await.is_ok()
             }
             None => false,
         };
@@ -121,35 +128,46 @@ pub async fn listen(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<No
 /// On a connection of its own, and looks on another: one that waits for messages can't be asked.
 async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &Notices) -> Result<(), Failed> {
     let looking = Connection::open(options, runtime).await?;
-    let (client, mut connection) = options.database.connect(NoTls).await?;
+    let (client, mut connection) = timely(&**runtime, options.database.connect(NoTls)).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let sql = format!("LISTEN {}", quote(&notices.channel));
-    {
-        let mut listening = std::pin::pin!(client.batch_execute(&sql));
-        loop {
-            tokio::select! {
-                biased;
-                listens = &mut listening => break listens?,
-                message = messages.next() => match message {
-                    Some(message) => drop(message?),
-                    None => return Ok(()),
-                },
-            }
-        }
-    }
+    timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
     let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
-    look(&looking, notices, everything).await?;
+    timely(&**runtime, look(&looking, notices, everything)).await?;
     loop {
         match timeout(&**runtime, SWEEP, messages.next()).await {
             Ok(Some(message)) => {
                 if let AsyncMessage::Notification(notification) = message?
                     && let Some(hint) = notices.heard(notification.payload())
                 {
-                    look(&looking, notices, hint).await?;
+                    timely(&**runtime, look(&looking, notices, hint)).await?;
                 }
             }
             Ok(None) => return Ok(()),
-            Err(_) => look(&looking, notices, everything).await?,
+            Err(_) => {
+                // Nobody has anything to say, or it does not get through.
+                timely(&**runtime, ask(&client, "", &mut messages)).await?;
+                timely(&**runtime, look(&looking, notices, everything)).await?;
+            }
+        }
+    }
+}
+
+/// Asks on the connection that listens. What is heard meanwhile is passed over: whoever asks looks afterwards.
+async fn ask(
+    client: &Client,
+    sql: &str,
+    messages: &mut (impl Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Unpin),
+) -> Result<(), Failed> {
+    let mut asking = std::pin::pin!(client.batch_execute(sql));
+    loop {
+        tokio::select! {
+            biased;
+            asked = &mut asking => return Ok(asked?),
+            message = messages.next() => match message {
+                Some(message) => drop(message?),
+                None => return Err(Failed::Silent),
+            },
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Counted {
     position: u64,
     /// The first of the next transaction.
     end: u64,
+    /// A task has an event already that stands behind these positions.
+    overtaken: bool,
     pub hint: Hint,
 }
 
@@ -59,12 +61,17 @@ impl Counted {
     pub async fn begin(connection: &Connection) -> Result<Self, Failed> {
         let row = connection.one(POSITION, &[]).await?;
         let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
-        Ok(Self { position, end: position + (1 << 16), hint: Hint::default() })
+        Ok(Self { position, end: position + (1 << 16), overtaken: false, hint: Hint::default() })
     }
 
-    /// Whether positions were given that are another transaction's.
-    fn is_used_up(&self) -> bool {
-        self.position >= self.end
+    /// Whether the positions that were given can stand. Those of another transaction can't. And one that began later
+    /// may have been the first at a task: its event has the smaller number and the higher position, so this
+    /// transaction begins anew, behind it.
+    pub fn check(&self) -> Result<(), Failed> {
+        if self.position >= self.end {
+            return Err(Failed::TooMany);
+        }
+        if self.overtaken { Err(Failed::InTheWay) } else { Ok(()) }
     }
 
     fn next(&mut self) -> u64 {
@@ -84,7 +91,10 @@ pub fn place_events<'a>(
     let place = |(write, text): (&'a Write, &'a String)| {
         raise(&mut counted.hint, write);
         let (seq, position) = match write {
-            Write::Event { task, .. } => (known.next_event(*task), counted.next()),
+            Write::Event { task, .. } => {
+                counted.overtaken |= known.last_position(*task) >= counted.position;
+                (known.next_event(*task), counted.next())
+            }
             _ => (0, 0),
         };
         Row { write, text, seq, position }
@@ -171,9 +181,7 @@ async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Resu
         };
         results.push(result);
     }
-    if counted.is_used_up() {
-        return Err(Failed::TooMany);
-    }
+    counted.check()?;
     apply(connection, &rows).await?;
     Ok(Written { results, hint: counted.hint })
 }

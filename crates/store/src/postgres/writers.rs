@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::{
     Failed, Options,
-    connection::Connection,
+    connection::{Connection, timely},
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
@@ -76,7 +76,7 @@ impl Writers {
 
     async fn connect(&self) -> Result<Connection, Failed> {
         let connection = Connection::open(&self.options, &self.runtime).await?;
-        writer::prepare(&connection).await?;
+        timely(&*self.runtime, writer::prepare(&connection)).await?;
         Ok(connection)
     }
 
@@ -89,21 +89,26 @@ impl Writers {
                 Job::Claim(claim, sender) => claims.push((claim, sender)),
             }
         }
-        let outcome = self.write_commits(connection, commits).await;
+        let mut outcome = self.write_commits(connection, commits).await;
         for (claim, sender) in claims {
             if outcome.is_err() {
                 drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
                 continue;
             }
             let mut turns = self.turns.lock().await;
-            let written = writer::write_claim(connection, &claim, &mut turns).await;
+            let written = timely(&*self.runtime, writer::write_claim(connection, &claim, &mut turns)).await;
             drop(turns);
             match written {
                 Ok((claimed, hint)) => {
                     self.notices.committed(hint);
                     drop(sender.send(Ok(claimed)));
                 }
-                Err(failed) => drop(sender.send(Err(failed.for_caller()))),
+                Err(failed) => {
+                    drop(sender.send(Err(failed.for_caller())));
+                    if !failed.is_of_one() {
+                        outcome = Err(failed);
+                    }
+                }
             }
         }
         outcome
@@ -113,7 +118,7 @@ impl Writers {
     /// written by itself.
     async fn write_commits(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
         let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
-        match writer::write_together(connection, &bundles).await {
+        match timely(&*self.runtime, writer::write_together(connection, &bundles)).await {
             Ok(Written { results, hint }) => {
                 self.notices.committed(hint);
                 let mut results = results.into_iter();
@@ -157,7 +162,8 @@ impl Writers {
     async fn write_each(&self, connection: &Connection, bundles: &[Prepared]) -> Result<Results, Failed> {
         let mut all = Vec::with_capacity(bundles.len());
         for bundle in bundles {
-            let Written { results, hint } = writer::write_alone(connection, bundle).await?;
+            let writing = timely(&*self.runtime, writer::write_alone(connection, bundle));
+            let Written { results, hint } = writing.await?;
             self.notices.committed(hint);
             all.extend(results);
         }

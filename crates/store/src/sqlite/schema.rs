@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-const MIGRATIONS: &[&str] = &[
+pub const MIGRATIONS: &[&str] = &[
     r"
 CREATE TABLE tasks (
     id BLOB NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, key TEXT, state TEXT NOT NULL,

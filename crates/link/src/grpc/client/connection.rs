@@ -107,6 +107,12 @@ impl Connection {
         self.control.pending.is_open() && self.bulk.pending.is_open()
     }
 
+    /// Whoever waits for an answer is told that there will be none.
+    pub fn abandon(&self) {
+        self.control.pending.close();
+        self.bulk.pending.close();
+    }
+
     pub fn version(&self) -> &str {
         &self.version
     }

@@ -36,11 +36,12 @@ const ENTRIES: &str = "SELECT owner, (SELECT coalesce(max(seq) + 1, 0) FROM entr
 const STEPS: &str = "SELECT owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner) \
     FROM unnest($1::uuid[]) AS owner";
 const OPEN_STEPS: &str = "SELECT run, step FROM steps WHERE run = ANY($1) AND open";
-const EVENTS: &str = "SELECT owner, (SELECT coalesce(max(seq), 0) FROM events WHERE task = owner) \
-    FROM unnest($1::uuid[]) AS owner";
+const EVENTS: &str = "SELECT owner, coalesce(seq, 0), coalesce(position, 0) FROM unnest($1::uuid[]) AS owner \
+    LEFT JOIN LATERAL (SELECT seq, position FROM events WHERE task = owner ORDER BY seq DESC LIMIT 1) AS last ON true";
 
-const EVENTS_OF_RUNS: &str = "SELECT task, (SELECT coalesce(max(seq), 0) FROM events WHERE events.task = runs.task) \
-    FROM runs WHERE id = ANY($1)";
+const EVENTS_OF_RUNS: &str = "SELECT runs.task, coalesce(seq, 0), coalesce(position, 0) FROM runs LEFT JOIN LATERAL \
+    (SELECT seq, position FROM events WHERE events.task = runs.task ORDER BY seq DESC LIMIT 1) AS last ON true \
+    WHERE id = ANY($1)";
 
 const ALL: [&str; 13] = [
     WORKERS,
@@ -173,7 +174,7 @@ impl Known {
 
     fn add_events(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
         for row in rows {
-            self.events.insert(id(&row, 0)?, number(&row, 1)?);
+            self.events.insert(id(&row, 0)?, (number(&row, 1)?, number(&row, 2)?));
         }
         Ok(())
     }

@@ -7,19 +7,23 @@ use serde_json::{Value, json};
 use super::Ground;
 
 /// Steps of a task: model, tool, model, tool, model.
-pub(super) const N_STEPS: u32 = 5;
+pub const N_STEPS: u32 = 5;
 
 /// One task in so many uses the tool that is not idempotent.
 const ONCE_EVERY: u64 = 10;
+
+/// One task in so many is part of a conversation of four.
+const IN_SESSION_EVERY: u64 = 4;
+const IN_SESSION: u64 = 4;
 
 /// The tool that may be called again when nobody knows the outcome.
 const AGAIN: &str = "lookup";
 
 /// The tool that must not.
-pub(super) const ONCE: &str = "order";
+pub const ONCE: &str = "order";
 
 /// Declares the model, the tools and the agent.
-pub(super) async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()> {
+pub async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()> {
     let endpoint = json!({
         "provider": "openai", "base_url": ground.model.base_url(), "default_model": "scripted",
         "allowPrivate": true,
@@ -31,8 +35,9 @@ pub(super) async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()
             "input_schema": { "type": "object", "properties": { "q": { "type": "string" } } },
         })
     };
-    let again = tool(ground.tools.tool_url("slow-lookup?ms=40"), true);
-    let once = tool(ground.tools.tool_url("slow-order?ms=60"), false);
+    let ms = ground.pace.tool.as_millis();
+    let again = tool(ground.tools.tool_url(&format!("slow-lookup?ms={ms}")), true);
+    let once = tool(ground.tools.tool_url(&format!("slow-order?ms={ms}")), false);
     let agent = json!({ "model_ref": "scripted", "prompt": "Do as planned.", "tools": [AGAIN, ONCE] });
     let objects = [
         ("ModelEndpoint", "scripted", endpoint),
@@ -50,24 +55,27 @@ pub(super) async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()
 }
 
 /// The key of the n-th task; its name too.
-pub(super) fn key(n: u64) -> String {
+pub fn key(n: u64) -> String {
     format!("task-{n}")
 }
 
 /// The n-th task, with words of its own.
-pub(super) fn task(n: u64) -> Value {
+pub fn task(n: u64) -> Value {
     let key = key(n);
     let first = if n.is_multiple_of(ONCE_EVERY) { ONCE } else { AGAIN };
     let message = format!(
         "plan: tool {first} {{\"q\":\"{key}\"}}, tool {AGAIN} {{\"q\":\"{key} again\"}}, text=\"{}\"",
         output(&key)
     );
-    let spec = json!({ "agent": "worker", "idempotency_key": key, "input": { "message": message } });
+    let mut spec = json!({ "agent": "worker", "idempotency_key": key, "input": { "message": message } });
+    if n.is_multiple_of(IN_SESSION_EVERY) {
+        spec["session"] = json!(format!("talk-{}", n / (IN_SESSION_EVERY * IN_SESSION)));
+    }
     manifest("Task", &key, spec)
 }
 
 /// What the task with this key ends with.
-pub(super) fn output(key: &str) -> String {
+pub fn output(key: &str) -> String {
     format!("{key} is done")
 }
 

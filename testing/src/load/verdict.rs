@@ -27,6 +27,8 @@ pub struct Verdict {
     pub n_steps: usize,
     /// Steps that were called again although they had finished, or finished twice.
     pub n_repeated: usize,
+    /// Steps that were finished when an attempt that began before made its call, which was late.
+    pub n_late: usize,
     /// Logs with a gap or a repeat.
     pub n_gaps: usize,
     /// Calls that were interrupted and must not be repeated.
@@ -35,7 +37,7 @@ pub struct Verdict {
     pub failures: Vec<String>,
 }
 
-pub(super) async fn judge(
+pub async fn judge(
     client: &Client,
     keys: &BTreeSet<String>,
     journal: &Journal,
@@ -95,14 +97,16 @@ impl Verdict {
 
     /// What the servers saw, beside what the log says.
     fn check_calls(&mut self, journal: &Journal, ground: &Ground) {
-        self.n_repeated = journal.violations().len();
-        self.failures.extend_from_slice(journal.violations());
+        self.failures.extend(journal.violations().cloned());
+        self.n_repeated = self.failures.len();
         for (step, finished) in journal.finished() {
             let (received, _) = ground.calls(&step.to_string());
-            if received != finished.received {
+            let Finished { received: before, attempts, .. } = finished;
+            if received > *attempts {
                 self.n_repeated += 1;
-                let before = finished.received;
-                self.fail(format!("step {step} had finished after {before} calls and was called again"));
+                self.fail(format!("step {step} was called {received} times in {attempts} attempts"));
+            } else if received > *before {
+                self.n_late += 1;
             }
         }
         for (id, call) in ground.tools.calls() {

@@ -1,41 +1,50 @@
-//! What the log says after each kill, beside what the servers saw.
+//! What the log says, beside what the servers saw.
 //!
-//! A look reads the events that were committed since the look before, straight from the store while no server has it
-//! open, and notes for each step in which life it was opened and in which it finished. Two
-//! rules follow:
+//! A look reads the events that were committed since the look before, straight from the store, and notes for each
+//! step how many attempts had it open. Two rules follow:
 //!
-//! - A step that crossed k kills between being opened and being finished was called at most k + 1 times: once
-//!   in each life.
-//! - How often a step had been called when the look first found it finished is how often it has been called
-//!   at the very end: whatever a later life does, a finished step isn't done again.
+//! - A step that k attempts had open was called at most k times: once by each.
+//! - How often a step had been called when the look first found it finished is how often it has been called at the
+//!   very end: whatever a later attempt does, a finished step isn't done again. (A worker that is paused between the
+//!   look at its lease and the call makes that call when it goes on: nobody can prevent it. It is counted, and only
+//!   tests that pause workers allow it.)
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use ostler_kernel::{EventBody, RunId, StepId, event::StepFinished};
+use ostler_kernel::{Event, EventBody, RunId, StepId, TaskId, Timestamp, event::StepFinished};
 use ostler_store::{PostgresStore, StoreExt};
 use rusqlite::{Connection, OpenFlags};
 
 use super::Ground;
+use super::attempts::Attempts;
+use crate::sim::monitor::Monitor;
 
-pub(super) struct Journal {
+pub struct Journal {
     store: Source,
     ground: Arc<Ground>,
     /// The last event that was read.
     position: u64,
-    /// Kills so far.
-    life: u32,
     open: BTreeMap<StepId, Open>,
     finished: BTreeMap<StepId, Finished>,
-    /// Runs that were claimed in this life and have finished nothing since, with the step they go on at.
+    /// Runs that were claimed since the look before and have finished nothing since, with the step they go on at.
     claimed: BTreeMap<RunId, u32>,
+    attempts: Attempts,
+    /// The simulation's, for what a log alone can show.
+    monitor: Monitor,
     violations: Vec<String>,
+    /// Events that bear a time far from ours.
+    n_off: u64,
 }
 
+/// A clock that is so far off was put there.
+const FAR_OFF: jiff::SignedDuration = jiff::SignedDuration::from_mins(30);
+
 /// Where the log is read.
-pub(super) enum Source {
+pub enum Source {
     /// A file, opened for each look.
     File(PathBuf),
     Postgres(Box<PostgresStore>),
@@ -43,24 +52,26 @@ pub(super) enum Source {
 
 /// A step under way, with its calls as the look before knew them.
 struct Open {
-    since_life: u32,
+    attempts: u64,
     received: u64,
     answered: u64,
 }
 
-pub(super) struct Finished {
-    /// It was open when a kill struck.
+pub struct Finished {
+    /// More than one attempt had it open.
     pub interrupted: bool,
     /// How often it had been called by then.
     pub received: u64,
+    /// How often it may be called in all.
+    pub attempts: u64,
 }
 
-/// What was in flight when the server died.
+/// What was in flight at the time of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub struct Seen {
     /// Runs that were claimed and whose next call had not reached anybody.
     pub n_not_begun: u64,
-    /// Steps that were answered in this life and not finished in the log.
+    /// Steps that were answered since the look before and not finished in the log.
     pub n_answered_not_finished: u64,
 }
 
@@ -70,25 +81,30 @@ impl Journal {
             store,
             ground,
             position: 0,
-            life: 0,
             open: BTreeMap::new(),
             finished: BTreeMap::new(),
             claimed: BTreeMap::new(),
+            attempts: Attempts::default(),
+            monitor: Monitor::new(Duration::ZERO),
             violations: Vec::new(),
+            n_off: 0,
         }
     }
 
-    /// Reads what one life left behind.
+    /// Reads what was committed since the look before.
     pub async fn look(&mut self) -> anyhow::Result<Seen> {
         for event in self.new_events().await? {
-            self.take(event);
+            self.monitor.logged(&event);
+            self.n_off += u64::from(is_far_off(event.at));
+            let problem = self.attempts.follow(&event);
+            self.violations.extend(problem);
+            self.take(event.body);
         }
         let seen = self.in_flight();
         for (step, open) in &mut self.open {
             (open.received, open.answered) = self.ground.calls(&step.to_string());
         }
         self.claimed.clear();
-        self.life += 1;
         Ok(seen)
     }
 
@@ -96,21 +112,35 @@ impl Journal {
         &self.finished
     }
 
-    /// Steps that were called too often or finished twice, as seen so far.
-    pub fn violations(&self) -> &[String] {
-        &self.violations
+    /// Events that were written by someone whose clock was off.
+    pub fn n_off(&self) -> u64 {
+        self.n_off
     }
 
-    async fn new_events(&mut self) -> anyhow::Result<Vec<EventBody>> {
+    /// The store behind it, if it is one that others may read too.
+    pub fn store(&self) -> Option<&PostgresStore> {
+        match &self.store {
+            Source::File(_) => None,
+            Source::Postgres(store) => Some(store),
+        }
+    }
+
+    pub fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    /// Steps that were called too often or finished twice, and whatever else the log shows, as seen so far.
+    pub fn violations(&self) -> impl Iterator<Item = &String> {
+        self.violations.iter().chain(self.monitor.violations())
+    }
+
+    async fn new_events(&mut self) -> anyhow::Result<Vec<Event>> {
         let events = match &self.store {
             Source::File(path) => tokio::task::block_in_place(|| events_in(path, self.position))?,
-            Source::Postgres(store) => {
-                let events = store.log(self.position, usize::MAX).await?;
-                events.into_iter().map(|event| (event.position, event.body)).collect()
-            }
+            Source::Postgres(store) => store.log(self.position, usize::MAX).await?,
         };
-        self.position = events.last().map_or(self.position, |(position, _)| *position);
-        Ok(events.into_iter().map(|(_, body)| body).collect())
+        self.position = events.last().map_or(self.position, |event| event.position);
+        Ok(events)
     }
 
     fn take(&mut self, event: EventBody) {
@@ -119,6 +149,9 @@ impl Journal {
                 self.claimed.insert(run, step);
                 if attempt == 1 {
                     self.begin(StepId { run, index: step });
+                } else {
+                    let steps = StepId { run, index: 0 }..=StepId { run, index: u32::MAX };
+                    self.open.range_mut(steps).for_each(|(_, open)| open.attempts += 1);
                 }
             }
             EventBody::StepFinished(finished) => self.finish(&finished),
@@ -136,21 +169,16 @@ impl Journal {
     }
 
     fn begin(&mut self, step: StepId) {
-        self.open.insert(step, Open { since_life: self.life, received: 0, answered: 0 });
+        self.open.insert(step, Open { attempts: 1, received: 0, answered: 0 });
     }
 
     fn finish(&mut self, event: &StepFinished) {
         self.claimed.remove(&event.run);
         let step = StepId { run: event.run, index: event.step };
         match self.open.remove(&step) {
-            Some(open) => {
+            Some(Open { attempts, .. }) => {
                 let (received, _) = self.ground.calls(&step.to_string());
-                let n_kills = self.life - open.since_life;
-                if received > u64::from(n_kills) + 1 {
-                    let violation = format!("step {step} was called {received} times across {n_kills} kills");
-                    self.violations.push(violation);
-                }
-                self.finished.insert(step, Finished { interrupted: n_kills > 0, received });
+                self.finished.insert(step, Finished { interrupted: attempts > 1, received, attempts });
             }
             None => self.violations.push(format!("step {step} finished without being open")),
         }
@@ -170,18 +198,28 @@ impl Journal {
     }
 }
 
+fn is_far_off(at: Timestamp) -> bool {
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
+    jiff::Timestamp::now().duration_since(at).abs() > FAR_OFF
+}
+
 /// Opened to read only, and without taking the write-ahead log in: the next start finds the file as the kill left it.
-fn events_in(store: &Path, after: u64) -> anyhow::Result<Vec<(u64, EventBody)>> {
+fn events_in(store: &Path, after: u64) -> anyhow::Result<Vec<Event>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(store, flags)?;
-    let mut statement =
-        connection.prepare("SELECT position, body FROM events WHERE position > ?1 ORDER BY position")?;
+    let sql = "SELECT position, task, seq, at, body FROM events WHERE position > ?1 ORDER BY position";
+    let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([after])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let body: String = row.get(1)?;
-        let event = serde_json::from_str(&body).with_context(|| format!("unknown event {body}"))?;
-        events.push((row.get(0)?, event));
+        let body: String = row.get(4)?;
+        events.push(Event {
+            position: row.get(0)?,
+            task: TaskId::from_bytes(row.get(1)?),
+            seq: row.get(2)?,
+            at: Timestamp::from_millis(row.get(3)?),
+            body: serde_json::from_str(&body).with_context(|| format!("unknown event {body}"))?,
+        });
     }
     Ok(events)
 }

@@ -1,0 +1,331 @@
+//! One of every message, with every field filled. No struct is completed from its default, and no match has a `_`: a
+//! new field or a new variant does not compile until it stands here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ostler_kernel::{
+    BlobId, Block, BlockerId, Entry, ErrorClass, Failure, InputId, Lease, Role, Run, RunId, RunState,
+    SessionId, Step, StepId, StepKind, StepOutcome, TaskId, Timestamp, Usage,
+    bundle::WriteKey,
+    conversation::ToolCallRef,
+    plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
+    queue::{Lane, Priority, Requirements},
+    retry::{Jitter, RetryPolicy},
+    run::{
+        blocker::BlockerKind,
+        end::Leave,
+        journal::{Progress, StepDone},
+    },
+    step::StepState,
+    task::input::Input,
+    worker::Offer,
+};
+use serde_json::json;
+
+use super::Message;
+use crate::{
+    Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
+    LinkError, RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, Signal, SignalKind,
+    SignalsRequest,
+};
+
+/// Each under the name of its file.
+pub fn all() -> Vec<(String, Message)> {
+    let requests = requests().into_iter().map(|request| {
+        let variant = variant_of_leave(&request);
+        (format!("request-{}{variant}", name_of_request(&request)), Message::Request(request))
+    });
+    let responses = responses().into_iter().map(|(variant, response)| {
+        let name = format!("response-{}{variant}", name_of_response(&response));
+        (name, Message::Answer(Ok(response).into()))
+    });
+    let errors = errors()
+        .into_iter()
+        .map(|error| (format!("error-{}", name_of_error(&error)), Message::Answer(Err(error).into())));
+    requests.chain(responses).chain(errors).collect()
+}
+
+fn name_of_request(request: &Request) -> &'static str {
+    match request {
+        Request::Register(_) => "register",
+        Request::Claim(_) => "claim",
+        Request::Journal(_) => "journal",
+        Request::Leave(_) => "leave",
+        Request::Renew(_) => "renew",
+        Request::Signals(_) => "signals",
+        Request::Inputs(_) => "inputs",
+        Request::Deltas(_) => "deltas",
+    }
+}
+
+fn variant_of_leave(request: &Request) -> &'static str {
+    let Request::Leave(request) = request else { return "" };
+    match request.leave {
+        Leave::Ok { .. } => "-ok",
+        Leave::Failed { .. } => "-failed",
+        Leave::Wait { .. } => "-wait",
+        Leave::Sleep { .. } => "-sleep",
+        Leave::GiveBack => "-give-back",
+    }
+}
+
+fn name_of_response(response: &Response) -> &'static str {
+    match response {
+        Response::Registered(_) => "registered",
+        Response::Assigned(_) => "assigned",
+        Response::Journaled(()) => "journaled",
+        Response::Left(()) => "left",
+        Response::Renewed(_) => "renewed",
+        Response::Signals(_) => "signals",
+        Response::Inputs(_) => "inputs",
+        Response::Shown(()) => "shown",
+    }
+}
+
+fn name_of_error(error: &LinkError) -> &'static str {
+    match error {
+        LinkError::Fenced { .. } => "fenced",
+        LinkError::InputArrived => "input-arrived",
+        LinkError::Superseded => "superseded",
+        LinkError::Unavailable { .. } => "unavailable",
+        LinkError::Rejected { .. } => "rejected",
+    }
+}
+
+fn requests() -> Vec<Request> {
+    let leaves = [
+        Leave::Ok { output: "done".into() },
+        Leave::Failed { failure: failure() },
+        Leave::Wait {
+            blocker: BlockerId::from_bytes([7; 16]),
+            kind: BlockerKind::Input,
+            summary: "which one?".into(),
+        },
+        Leave::Sleep { until: at(9_000) },
+        Leave::GiveBack,
+    ];
+    let leaves = leaves.map(|leave| {
+        Request::Leave(LeaveRequest { caller: caller(), key: key(), progress: progress(), leave })
+    });
+    let register = RegisterRequest { name: "worker-1".into(), instance: 77, former: 3, offer: offer() };
+    let delta = Delta { task: task(), run: run_id(), step: 2, offset: 5, text: "hel".into() };
+    let mut requests = vec![
+        Request::Register(register),
+        Request::Claim(ClaimRequest { caller: caller(), number: 5, slots: 8, wait_ms: 20_000 }),
+        Request::Journal(JournalRequest { caller: caller(), key: key(), progress: progress() }),
+        Request::Renew(RenewRequest { caller: caller(), counter: 12, claimed: 4, held: vec![(run_id(), 3)] }),
+        Request::Signals(SignalsRequest { caller: caller(), wait_ms: 20_000 }),
+        Request::Inputs(InputsRequest { caller: caller(), run: run_id(), task: task(), after: 1 }),
+        Request::Deltas(DeltasRequest { caller: caller(), deltas: vec![delta] }),
+    ];
+    requests.extend(leaves);
+    requests
+}
+
+fn responses() -> Vec<(&'static str, Response)> {
+    let signal = |kind| Signal { run: run_id(), epoch: 3, kind };
+    let input = Input {
+        id: InputId::from_bytes([6; 16]),
+        task: task(),
+        number: 1,
+        text: "one more thing".into(),
+        at: at(4_000),
+        consumed_by: Some(run_id()),
+    };
+    vec![
+        ("-as", Response::Registered(Registered::As { incarnation: 4, lease_ms: 30_000 })),
+        ("-present", Response::Registered(Registered::Present { incarnation: 4 })),
+        ("", Response::Assigned(vec![assignment()])),
+        ("", Response::Journaled(())),
+        ("", Response::Left(())),
+        ("", Response::Renewed(Renewed { lost: vec![(run_id(), 3)], drain: true })),
+        ("", Response::Signals(vec![signal(SignalKind::Stop), signal(SignalKind::Input)])),
+        ("", Response::Inputs(vec![input])),
+        ("", Response::Shown(())),
+    ]
+}
+
+fn errors() -> Vec<LinkError> {
+    vec![
+        LinkError::Fenced { found: "another worker".into() },
+        LinkError::InputArrived,
+        LinkError::Superseded,
+        LinkError::Unavailable { message: "no answer".into() },
+        LinkError::Rejected { message: "not understood".into() },
+    ]
+}
+
+fn offer() -> Offer {
+    Offer {
+        slots: 8,
+        version: "0.1.0".into(),
+        region: "eu".into(),
+        labels: BTreeMap::from([("disk".into(), "ssd".into())]),
+        capabilities: BTreeSet::from(["gpu".into()]),
+        models: ["large".into()].into(),
+    }
+}
+
+fn assignment() -> Assignment {
+    Assignment {
+        run: run(),
+        plan: plan(),
+        context: entries(),
+        open_steps: vec![step(2, StepState::Open)],
+        consumed_input: 1,
+        has_inputs: true,
+    }
+}
+
+fn progress() -> Progress {
+    let outcomes = [StepOutcome::Ok, StepOutcome::Failed { failure: failure() }, StepOutcome::Interrupted];
+    let done = |(index, outcome)| {
+        let state = StepState::Done { outcome, at: at(3_000), took_ms: 40, usage: usage() };
+        StepDone { step: step(index, state), preview: "it rains".into() }
+    };
+    Progress {
+        done: (0..).zip(outcomes).map(done).collect(),
+        entries: entries(),
+        open: vec![StepKind::Model { model: "m-1".into() }, tool_step(), StepKind::Wait],
+        consumed: Some(1),
+        worked_ms: 55,
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let blocks = vec![
+        Block::Text { text: "let me see".into() },
+        Block::ToolCall { id: "call-1".into(), name: "lookup".into(), arguments: "{\"q\":1}".into() },
+        Block::ToolResult {
+            call_id: "call-1".into(),
+            name: "lookup".into(),
+            content: "it rains".into(),
+            is_error: true,
+        },
+        Block::Native { vendor: "openai".into(), value: json!({ "signature": "abc" }) },
+    ];
+    let entry = |role| Entry { role, blocks: blocks.clone(), run: run_id(), step: Some(1) };
+    vec![entry(Role::User), entry(Role::Assistant), entry(Role::Tool)]
+}
+
+fn step(index: u32, state: StepState) -> Step {
+    Step { id: StepId { run: run_id(), index }, kind: tool_step(), state, attempt: 2, opened_at: at(2_000) }
+}
+
+fn tool_step() -> StepKind {
+    let call = ToolCallRef { id: "call-1".into(), name: "lookup".into() };
+    StepKind::Tool { call, arguments: "{\"q\":1}".into(), idempotent: true }
+}
+
+fn run() -> Run {
+    Run {
+        id: run_id(),
+        task: task(),
+        session: SessionId::from_bytes([3; 16]),
+        order: 1,
+        agent: "helper".into(),
+        plan: BlobId::from_bytes([4; 32]),
+        model: "m-1".into(),
+        lane: Lane {
+            namespace: "default".into(),
+            class: "helper".into(),
+            limit: Some(5),
+            requires: Requirements {
+                region: Some("eu".into()),
+                capabilities: ["gpu".into()].into(),
+                model: Some("large".into()),
+            },
+            capped: true,
+        },
+        priority: Priority::High,
+        retry: retry(),
+        deadline: Some(at(90_000)),
+        created_at: at(1_000),
+        state: RunState::Running { lease: Lease { worker: "worker-1".into(), incarnation: 4, claim: 5 } },
+        epoch: 3,
+        attempt: 2,
+        failures: 1,
+        lost_in_row: 1,
+        journal: 6,
+        last_write: Some((2, 6)),
+        next_step: 3,
+        next_entry: 4,
+        model_calls: 2,
+        worked_ms: 500,
+        usage: usage(),
+    }
+}
+
+fn plan() -> AgentPlan {
+    let model = ModelPlan {
+        endpoint: "main".into(),
+        provider: "openai".into(),
+        base_url: "http://127.0.0.1:1/v1".into(),
+        model: "m-1".into(),
+        options: BTreeMap::from([("temperature".into(), "0".into())]),
+        secret_ref: Some("openai-key".into()),
+        allow_private: true,
+    };
+    let tool = ToolPlan {
+        name: "lookup".into(),
+        way: "http".into(),
+        endpoint: "http://127.0.0.1:1/tool".into(),
+        description: "Looks it up.".into(),
+        input_schema: Some(json!({ "type": "object" })),
+        idempotent: true,
+        timeout_ms: 30_000,
+        retry: retry(),
+        allow_private: true,
+    };
+    let limits = Limits {
+        max_steps: 10,
+        timeout_ms: Some(60_000),
+        token_budget: Some(10_000),
+        max_tool_output: 65_536,
+    };
+    AgentPlan {
+        namespace: "default".into(),
+        agent: "helper".into(),
+        prompt: "Help.".into(),
+        model,
+        tools: vec![tool],
+        limits,
+    }
+}
+
+fn retry() -> RetryPolicy {
+    RetryPolicy { max_attempts: 3, backoff_ms: 100, max_backoff_ms: 1_000, jitter: Jitter::Equal }
+}
+
+fn failure() -> Failure {
+    Failure {
+        code: "model_rate_limited".into(),
+        class: ErrorClass::Transient,
+        message: "too many requests".into(),
+        retry_after_ms: Some(1_500),
+    }
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 10, output_tokens: 4, estimated: true }
+}
+
+fn caller() -> Caller {
+    Caller { worker: "worker-1".into(), incarnation: 4 }
+}
+
+fn key() -> WriteKey {
+    WriteKey { run: run_id(), epoch: 3, number: 7 }
+}
+
+fn run_id() -> RunId {
+    RunId::from_bytes([1; 16])
+}
+
+fn task() -> TaskId {
+    TaskId::from_bytes([2; 16])
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + millis)
+}
