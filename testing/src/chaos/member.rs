@@ -123,7 +123,9 @@ impl Member {
 
     /// SIGTERM, and an end in good order.
     pub async fn stop(&mut self) -> anyhow::Result<()> {
+        let id = self.program.id();
         let status = self.program.stop().await?;
+        id.into_iter().for_each(sweep_shared_memory);
         if !status.success() {
             self.complaints.push(format!("{} was asked to stop and ended with {status}", self.name));
         }
@@ -156,7 +158,13 @@ impl Member {
     }
 }
 
-/// What a killed process leaves behind of its false clock.
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.sweep();
+    }
+}
+
+/// What a process leaves behind of its false clock.
 fn sweep_shared_memory(id: u32) {
     for name in [format!("faketime_shm_{id}"), format!("sem.faketime_sem_{id}")] {
         let _ = fs::remove_file(Path::new("/dev/shm").join(name));
