@@ -124,7 +124,7 @@ impl Control {
         let Some(limit) = limit else { return Ok(()) };
         let most = limit as usize;
         let class = agent.map(str::to_owned);
-        if self.store.ready(namespace.to_owned(), class, most).await? < most.max(1) {
+        if self.store.ready(namespace.to_owned(), class, most).await? < most {
             return Ok(());
         }
         let message = format!("{limit} runs of {whose} wait for a worker, which is as many as may");

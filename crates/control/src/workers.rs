@@ -74,6 +74,16 @@ impl Workers {
         }
     }
 
+    /// A sign of life that came to this server itself.
+    pub fn heard(&self, worker: &str, incarnation: u64, counter: u64, at: Duration, on: Timestamp) {
+        let seen = Seen { incarnation, counter, at, on, moved: true };
+        let mut all = self.lock();
+        let is_newer = |last: &Seen| (last.incarnation, last.counter) < (incarnation, counter);
+        if all.get(worker).is_none_or(is_newer) {
+            all.insert(worker.to_owned(), seen);
+        }
+    }
+
     fn phase(&self, worker: &Worker, now: Duration, lease: Duration) -> (Phase, Option<Timestamp>) {
         let Some(last) = self.lock().get(&worker.name).copied() else { return (Phase::Pending, None) };
         let phase = match () {

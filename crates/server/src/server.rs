@@ -94,17 +94,9 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let data = config.data.clone();
     let failed = |error| StartError::Data { data: data.clone(), error };
     data_folder::create(&data).map_err(failed)?;
+    let (token, worker_token) = tokens(&config, &*runtime)?;
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
-    let token = match &config.token_file {
-        Some(path) => given_token(path)?,
-        None => data_folder::token(&data, &*runtime).map_err(failed)?,
-    };
-    let worker_token = match &config.worker_token_file {
-        Some(path) => given_token(path)?,
-        None => data_folder::worker_token(&data, &*runtime).map_err(failed)?,
-    };
-
     let worker_name = match &store {
         Opened::Sqlite(_) => "local".to_owned(),
         Opened::Postgres(_) => data_folder::worker_name(&data, &*runtime).map_err(failed)?,
@@ -118,8 +110,8 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         store,
         runtime: Arc::clone(&runtime),
         data: data.clone(),
-        token: Token::new(token),
-        worker_token: Token::new(worker_token),
+        token,
+        worker_token,
         hosts: Hosts::new(address, tls.is_some()),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
@@ -216,8 +208,23 @@ fn url(address: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }
 
-fn given_token(path: &Path) -> Result<String, StartError> {
-    data_folder::given_token(path).map_err(|error| StartError::Token { path: path.to_owned(), error })
+/// What clients have to show, and what workers have to: as given, or else the data folder's own.
+fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token), StartError> {
+    let data = &config.data;
+    let given = |path: &PathBuf| {
+        data_folder::given_token(path).map_err(|error| StartError::Token { path: path.clone(), error })
+    };
+    let own =
+        |token: io::Result<String>| token.map_err(|error| StartError::Data { data: data.clone(), error });
+    let token = match &config.token_file {
+        Some(path) => given(path)?,
+        None => own(data_folder::token(data, runtime))?,
+    };
+    let worker_token = match &config.worker_token_file {
+        Some(path) => given(path)?,
+        None => own(data_folder::worker_token(data, runtime))?,
+    };
+    Ok((Token::new(token), Token::new(worker_token)))
 }
 
 async fn listen(listen: SocketAddr, may_serve_others: bool) -> Result<TcpListener, StartError> {

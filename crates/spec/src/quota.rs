@@ -46,9 +46,11 @@ fn read(fields: &mut Fields<'_, '_>) -> QuotaSpec {
     if quota.agent.is_some() && quota.weight.is_some() {
         fields.refuse("weight", "given beside agent: namespaces share by weight, agents don't");
     }
-    let is_empty =
-        quota.weight.or(quota.max_concurrent).or(quota.tasks_per_minute).or(quota.max_queued).is_none();
-    if is_empty && !fields.was_written("weight") {
+    // One that bounds nothing is a slip.
+    if !["weight", "max_concurrent", "tasks_per_minute", "max_queued"]
+        .iter()
+        .any(|name| fields.was_written(name))
+    {
         fields.refuse_missing("max_concurrent");
     }
     quota

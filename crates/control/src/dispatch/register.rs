@@ -22,6 +22,8 @@ impl Control {
         };
         let caller = Caller { worker: worker.name.clone(), incarnation: worker.incarnation };
         self.signals.forget_former(&caller);
+        let (at, on) = (self.runtime.monotonic(), self.runtime.now());
+        self.workers.heard(&caller.worker, caller.incarnation, worker.counter, at, on);
         self.give_up_former(&worker.name, worker.incarnation).await?;
         let lease_ms = u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX);
         Ok(Registered::As { incarnation: worker.incarnation, lease_ms })

@@ -17,6 +17,8 @@ impl Control {
             return Err(LinkError::Superseded);
         }
         self.waiting.heard(&caller.worker, caller.incarnation);
+        let (at, on) = (self.runtime.monotonic(), self.runtime.now());
+        self.workers.heard(&caller.worker, caller.incarnation, counter, at, on);
         let leased = self.store.leased(Some(caller.worker.clone())).await.map_err(unavailable)?;
         for run in &leased {
             let unknown = run.lease().filter(|lease| {

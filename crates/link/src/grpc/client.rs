@@ -2,6 +2,7 @@
 
 mod address;
 mod connection;
+mod half;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

@@ -51,6 +51,7 @@ async fn workers_are_listed_with_what_they_offer() {
     let capabilities = json!({"gpu": true, "supported_models": ["m"], "others": ["large"]});
     assert_eq!(one["spec"]["capabilities"], capabilities);
     assert_eq!((&one["status"]["standing"], &one["status"]["currentTasks"]), (&json!("open"), &json!(0)));
+    assert_eq!(one["status"]["phase"], "Ready", "who has just registered is heard of");
     let missing = place.get("/v1/workers/three").await;
     assert_eq!((missing.status, missing.json()["code"].clone()), (404, json!("not_found")));
     assert_eq!(place.post("/v1/workers/three/cordon", &json!({})).await.status, 404);
@@ -115,6 +116,10 @@ async fn more_tasks_than_a_quota_allows_are_sent_away_with_a_time() {
     let again = place.post("/v1/tasks", &keyed).await;
     assert_eq!(again.status, 200, "what was accepted before is no task more: {again:?}");
     assert_eq!(place.delete("/v1/quotas/queue").await.status, 204);
+
+    quota(&place, "none", json!({"agent": "helper", "max_queued": 0})).await;
+    assert_eq!(place.post("/v1/tasks", &task()).await.status, 429, "none may wait, so none is taken");
+    assert_eq!(place.delete("/v1/quotas/none").await.status, 204);
 
     quota(&place, "rate", json!({"agent": "helper", "tasks_per_minute": 4})).await;
     place.task().await;

@@ -49,22 +49,11 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
             Answer::Workers(all(connection, &sql, &[], row::worker).await?)
         }
-        Query::Ready { namespace, class, most: limit } => {
-            let sql = "SELECT count(*) FROM (SELECT 1 FROM runs JOIN lanes ON lanes.id = runs.lane \
-                WHERE rank IS NOT NULL AND namespace = $1 AND ($2::text IS NULL OR coalesce(pool, class) = $2) \
-                LIMIT $3) AS ready";
-            let counted =
-                one(connection, sql, &[namespace, class, &most(*limit)], |row| number(row, 0)).await?;
-            Answer::Count(usize::try_from(counted.unwrap_or(0)).unwrap_or(usize::MAX))
+        Query::Ready { namespace, class, most } => {
+            Answer::Count(ready(connection, namespace, class.as_deref(), *most).await?)
         }
         Query::Accepted { namespace, class, since, nth } => {
-            let sql = "SELECT runs.body FROM runs JOIN lanes ON lanes.id = runs.lane WHERE runs.id > $3 \
-                AND namespace = $1 AND ($2::text IS NULL OR coalesce(pool, class) = $2) \
-                ORDER BY runs.id DESC LIMIT 1 OFFSET $4";
-            let since = Id::from(&RunId::from_parts(*since, u64::MAX, u64::MAX));
-            let params: Params<'_> = &[namespace, class, &since, &most(nth.saturating_sub(1))];
-            let run = one(connection, sql, params, |row| from_json::<ostler_kernel::Run>(row, 0)).await?;
-            Answer::Time(run.map(|run| run.created_at))
+            Answer::Time(accepted(connection, namespace, class.as_deref(), *since, *nth).await?)
         }
         Query::Due { now, limit } => {
             let sql = "SELECT body FROM runs WHERE due <= $1 ORDER BY due, id LIMIT $2";
@@ -91,6 +80,35 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             Answer::Blob(one(connection, sql, params, |row| Ok(row.try_get(0)?)).await?)
         }
     })
+}
+
+async fn ready(
+    connection: &Connection,
+    namespace: &str,
+    class: Option<&str>,
+    limit: usize,
+) -> Result<usize, Failed> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM runs JOIN lanes ON lanes.id = runs.lane \
+        WHERE rank IS NOT NULL AND namespace = $1 AND ($2::text IS NULL OR coalesce(pool, class) = $2) \
+        LIMIT $3) AS ready";
+    let counted = one(connection, sql, &[&namespace, &class, &most(limit)], |row| number(row, 0)).await?;
+    Ok(usize::try_from(counted.unwrap_or(0)).unwrap_or(usize::MAX))
+}
+
+async fn accepted(
+    connection: &Connection,
+    namespace: &str,
+    class: Option<&str>,
+    since: Timestamp,
+    nth: usize,
+) -> Result<Option<Timestamp>, Failed> {
+    let sql = "SELECT runs.body FROM runs JOIN lanes ON lanes.id = runs.lane WHERE runs.id > $3 \
+        AND namespace = $1 AND ($2::text IS NULL OR coalesce(pool, class) = $2) \
+        ORDER BY runs.id DESC LIMIT 1 OFFSET $4";
+    let since = Id::from(&RunId::from_parts(since, u64::MAX, u64::MAX));
+    let params: Params<'_> = &[&namespace, &class, &since, &most(nth.saturating_sub(1))];
+    let run = one(connection, sql, params, |row| from_json::<ostler_kernel::Run>(row, 0)).await?;
+    Ok(run.map(|run| run.created_at))
 }
 
 type Map<T> = fn(&tokio_postgres::Row) -> Result<T, Failed>;

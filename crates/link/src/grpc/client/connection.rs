@@ -1,18 +1,13 @@
 //! One connection to one server, with its two streams.
 
 use std::{
-    collections::BTreeMap,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures_util::stream;
 use http::uri::PathAndQuery;
 use hyper::{body::Incoming, client::conn::http2};
@@ -25,26 +20,22 @@ use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::{mpsc, oneshot},
+    sync::mpsc,
 };
 use tokio_rustls::TlsConnector;
 use tonic::{
-    Code, Status, Streaming,
+    Code, Status,
     body::Body,
     client::{Grpc, GrpcService},
     metadata::{AsciiMetadataValue, errors::InvalidMetadataValue},
 };
 
-use super::{Dial, DialError, ServerAddress};
+use super::{Dial, DialError, ServerAddress, half::Half};
 use crate::{
     LinkError, Request, Response,
     grpc::{
-        Answer, BULK, CONNECTION_WINDOW, CONTROL, STREAM_WINDOW, VERSION_HEADER, VERSIONS, VERSIONS_HEADER,
-        WORKER_HEADER,
-        frame::{Assembly, Frame, FrameCodec, cut},
-        path_of,
-        tls::handshake_error,
-        write_versions,
+        BULK, CONNECTION_WINDOW, CONTROL, STREAM_WINDOW, VERSION_HEADER, VERSIONS, VERSIONS_HEADER,
+        WORKER_HEADER, frame::FrameCodec, path_of, tls::handshake_error, write_versions,
     },
 };
 
@@ -104,13 +95,13 @@ impl Connection {
     }
 
     pub fn is_open(&self) -> bool {
-        self.control.pending.is_open() && self.bulk.pending.is_open()
+        self.control.is_open() && self.bulk.is_open()
     }
 
     /// Whoever waits for an answer is told that there will be none.
     pub fn abandon(&self) {
-        self.control.pending.close();
-        self.bulk.pending.close();
+        self.control.close();
+        self.bulk.close();
     }
 
     pub fn version(&self) -> &str {
@@ -195,10 +186,7 @@ impl Opener<'_> {
         let version = response.metadata().get(VERSION_HEADER).and_then(|version| version.to_str().ok());
         let version = version.map(ToOwned::to_owned);
         let version = version.ok_or_else(|| Failure::Refused("it is not an Ostler server".to_owned()))?;
-        let pending = Arc::new(Pending::default());
-        let reading = read(response.into_inner(), Arc::clone(&pending));
-        let reading = self.runtime.spawn("link answers", Box::pin(reading)).abort_on_drop();
-        Ok((Half { frames, pending, next: AtomicU64::new(1), _reading: reading }, version))
+        Ok((Half::new(frames, response.into_inner(), &**self.runtime), version))
     }
 }
 
@@ -211,120 +199,6 @@ fn refusal(status: &Status) -> Failure {
         | Code::InvalidArgument
         | Code::Unimplemented => Failure::Refused(status.message().to_owned()),
         _ => Failure::Unreachable(status.message().to_owned()),
-    }
-}
-
-/// One stream: requests up, answers down.
-struct Half {
-    frames: mpsc::Sender<Frame>,
-    pending: Arc<Pending>,
-    next: AtomicU64,
-    _reading: AbortOnDrop,
-}
-
-impl Half {
-    async fn call(&self, request: &Request) -> Result<Response, LinkError> {
-        let message = serde_json::to_vec(request)
-            .map_err(|error| LinkError::Rejected { message: format!("can't be written down: {error}") })?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let answer = self.pending.expect(number).ok_or_else(lost)?;
-        let _awaiting = Awaiting { half: self, number };
-        for frame in cut(number, message.into()) {
-            self.frames.send(frame).await.map_err(|_| lost())?;
-        }
-        let answer = answer.await.map_err(|_| lost())?;
-        serde_json::from_slice::<Answer>(&answer)
-            .map_err(|error| LinkError::Rejected {
-                message: format!("the answer is not understood: {error}"),
-            })?
-            .into()
-    }
-}
-
-fn lost() -> LinkError {
-    LinkError::Unavailable { message: "the connection was lost".to_owned() }
-}
-
-/// Whoever stops waiting tells the server, which then need not go on.
-struct Awaiting<'a> {
-    half: &'a Half,
-    number: u64,
-}
-
-impl Drop for Awaiting<'_> {
-    fn drop(&mut self) {
-        if self.half.pending.take(self.number).is_some() {
-            // No room: then it will answer nobody.
-            let _ = self.half.frames.try_send(Frame { call: self.number, cancel: true, ..Frame::default() });
-        }
-    }
-}
-
-/// Who waits for which answer. None once the stream is over.
-struct Pending(Mutex<Option<BTreeMap<u64, oneshot::Sender<Bytes>>>>);
-
-impl Default for Pending {
-    fn default() -> Self {
-        Self(Mutex::new(Some(BTreeMap::new())))
-    }
-}
-
-impl Pending {
-    fn expect(&self, number: u64) -> Option<oneshot::Receiver<Bytes>> {
-        let (sender, receiver) = oneshot::channel();
-        self.lock().as_mut()?.insert(number, sender);
-        Some(receiver)
-    }
-
-    fn take(&self, number: u64) -> Option<oneshot::Sender<Bytes>> {
-        self.lock().as_mut()?.remove(&number)
-    }
-
-    fn is_open(&self) -> bool {
-        self.lock().is_some()
-    }
-
-    fn close(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<u64, oneshot::Sender<Bytes>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Hands answers to those who wait for them, until the stream is over.
-async fn read(mut answers: Streaming<Frame>, pending: Arc<Pending>) {
-    // However this ends, nobody is to wait in vain.
-    let _closing = Closing(&pending);
-    let mut assembly = Assembly::default();
-    loop {
-        let frame = match answers.message().await {
-            Ok(Some(frame)) => frame,
-            Ok(None) => return,
-            Err(status) => {
-                tracing::debug!(%status, "the stream of answers broke off");
-                return;
-            }
-        };
-        let number = frame.call;
-        match assembly.add(frame) {
-            Ok(None) => {}
-            // Nobody may wait any more; they are gone, then.
-            Ok(Some(answer)) => drop(pending.take(number).map(|waiting| waiting.send(answer))),
-            Err(error) => {
-                tracing::warn!(%error, "the server sends what makes no sense");
-                return;
-            }
-        }
-    }
-}
-
-struct Closing<'a>(&'a Pending);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.close();
     }
 }
 
