@@ -143,8 +143,13 @@ impl Postgres {
     }
 
     pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    /// Of one of its databases.
+    pub fn url_of(&self, database: &str) -> String {
         let host = self.folder.path().to_string_lossy().replace('/', "%2F");
-        format!("postgres://ostler@{host}:{}/postgres", self.port())
+        format!("postgres://ostler@{host}:{}/{database}", self.port())
     }
 
     fn port(&self) -> u16 {

@@ -41,11 +41,13 @@ use {
 pub struct ControlConfig {
     /// How long a worker may be silent before its runs are given to others.
     pub lease: Duration,
+    /// How long a task is kept after its end; or else for ever.
+    pub keep: Option<Duration>,
 }
 
 impl Default for ControlConfig {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30) }
+        Self { lease: Duration::from_secs(30), keep: None }
     }
 }
 
@@ -83,18 +85,20 @@ impl Control {
         })
     }
 
-    /// Starts what happens by itself: judging leases, waking what is due, following the log.
+    /// Starts what happens by itself: judging leases, waking what is due, forgetting what is old, following the log.
     pub fn start(self: &Arc<Self>) -> Background {
         let judge = Arc::clone(self);
         let waker = Arc::clone(self);
         let follower = Arc::clone(self);
         let quotas = Arc::clone(self);
+        let sweeper = Arc::clone(self);
         let spawn = |name, future| self.runtime.spawn(name, future).abort_on_drop();
         Background {
             _activities: vec![
                 spawn("lease judge", Box::pin(async move { judge.judge_leases().await })),
                 spawn("due wake", Box::pin(async move { waker.wake_due().await })),
                 spawn("quotas", Box::pin(async move { quotas.follow_quotas().await })),
+                spawn("retention", Box::pin(async move { sweeper.forget_old_tasks().await })),
                 spawn("log follower", Box::pin(async move { follower.follow_log().await })),
             ],
         }

@@ -3,3 +3,4 @@
 
 mod due_wake;
 mod lease_judge;
+mod retention;

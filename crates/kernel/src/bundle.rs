@@ -10,7 +10,7 @@ use crate::{
     BlobId, Entry, EventBody, Run, RunId, RunTag, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
     resource::{ResourceKey, StoredResource},
     run::blocker::Blocker,
-    task::input::Input,
+    task::{forget::Forgotten, input::Input},
     worker::Standing,
 };
 
@@ -38,6 +38,7 @@ pub enum Command {
     Cancel,
     Expire,
     Archive,
+    Forget,
     Register,
     Renew,
     Stand,
@@ -59,6 +60,8 @@ pub struct WriteKey {
 pub enum Expect {
     /// The run is in this state, under this epoch, and has taken so many journal writes (if that matters).
     Run { id: RunId, state: RunTag, epoch: u64, journal: Option<u64> },
+    /// The run is there, and has ended.
+    Ended { run: RunId },
     /// Nobody wrote the session since; 0 means it isn't there.
     Session { id: SessionId, version: u64 },
     /// No input came for the task since the one with this number.
@@ -111,6 +114,7 @@ pub enum Write {
         task: TaskId,
         at: Timestamp,
     },
+    Forget(Forgotten),
     Worker(Worker),
     Renewal {
         worker: String,
@@ -259,6 +263,10 @@ fn contradiction<R: Rows>(expect: &Expect, rows: &mut R) -> Result<Option<String
                     && journal.is_none_or(|journal| journal == run.journal);
                 (!same).then(|| format!("{:?} in epoch {} at write {}", run.state, run.epoch, run.journal))
             }
+        },
+        Expect::Ended { run } => match rows.run(*run)? {
+            None => Some("no such run".to_owned()),
+            Some(at) => (!at.state.is_terminal()).then(|| format!("{:?}", at.state)),
         },
         Expect::Session { id, version } => differs(rows.session_version(*id)?, *version, "version"),
         Expect::Inputs { task, last } => differs(rows.inputs(*task)?.last, *last, "input"),

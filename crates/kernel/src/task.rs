@@ -2,6 +2,7 @@
 //! the commit that moved them. Terminal is terminal.
 
 pub mod accept;
+pub mod forget;
 pub mod input;
 
 use std::collections::BTreeMap;

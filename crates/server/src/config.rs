@@ -24,6 +24,8 @@ pub struct ServerConfig {
     pub store: StoreAddress,
     /// How long a worker may be silent before its runs are given to others.
     pub lease: Duration,
+    /// How long a task is kept after its end; or else for ever.
+    pub keep: Option<Duration>,
     /// A backup to put in the store's place before it is opened.
     pub restore: Option<PathBuf>,
     /// Replace a store that is there already; it is kept beside.
@@ -48,6 +50,7 @@ impl Default for ServerConfig {
             data: PathBuf::from(".ostler"),
             store: StoreAddress::default(),
             lease: Duration::from_secs(30),
+            keep: None,
             restore: None,
             force_restore: false,
         }

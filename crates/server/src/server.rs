@@ -101,7 +101,11 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         Opened::Sqlite(_) => "local".to_owned(),
         Opened::Postgres(_) => data_folder::worker_name(&data, &*runtime).map_err(failed)?,
     };
-    let control = Control::new(store.port(), Arc::clone(&runtime), ControlConfig { lease: config.lease });
+    let control = Control::new(
+        store.port(),
+        Arc::clone(&runtime),
+        ControlConfig { lease: config.lease, keep: config.keep },
+    );
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);

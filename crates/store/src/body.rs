@@ -19,6 +19,7 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         Write::Resource(resource) => text(&resource.document),
         Write::Consume { .. }
         | Write::Archive { .. }
+        | Write::Forget(_)
         | Write::Worker(_)
         | Write::Renewal { .. }
         | Write::Standing { .. }

@@ -13,6 +13,7 @@ pub mod claims;
 pub mod dice;
 pub mod endings;
 pub mod expectations;
+pub mod forgetting;
 pub mod histories;
 pub mod journals;
 pub mod lists;
@@ -130,6 +131,15 @@ cases! { $
         no_slots_get_nothing
         only_ready_runs_are_given
         who_lost_its_worker_keeps_its_place;
+    forgetting:
+        of_a_forgotten_task_nothing_is_left
+        others_stay_as_they_were
+        what_has_not_ended_is_not_forgotten
+        a_task_is_forgotten_once
+        name_and_key_are_free_again
+        a_named_conversation_outlives_its_task
+        positions_go_on_behind_what_was_forgotten
+        the_oldest_are_found_first;
     journals:
         a_journal_write_leaves_step_entry_and_event
         a_journal_write_leaves_lease_and_state_alone

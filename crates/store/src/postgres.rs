@@ -8,6 +8,7 @@ mod known;
 mod read;
 mod row;
 pub(crate) mod schema;
+pub mod tls;
 mod twist;
 mod watch;
 mod writer;
@@ -21,10 +22,11 @@ use std::{
 use async_trait::async_trait;
 use ostler_kernel::{Bundle, Event, Refusal, Runtime, runtime::AbortOnDrop};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as tokio_watch};
-use tokio_postgres::{Config, error::SqlState};
+use tokio_postgres::{Config, config::Host, config::SslMode, error::SqlState};
 
 use self::{
     connection::{Connection, timely},
+    tls::{Connector, TlsError, Wanted},
     watch::Notices,
     writer::Job,
     writers::Writers,
@@ -38,6 +40,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Options {
     pub database: Config,
+    pub tls: Connector,
     /// The schema that holds the tables; a store of its own.
     pub schema: String,
     /// How many connections write.
@@ -48,10 +51,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// From a URL like `postgres://user@host/database`.
+    /// From a URL like `postgres://user@host/database?sslmode=verify-full`.
     pub fn at(url: &str) -> Result<Self, OpenError> {
-        let database = url.parse().map_err(OpenError::Url)?;
-        Ok(Self { database, schema: "ostler".into(), writers: 3, readers: 8, planted: Planted::default() })
+        let (url, wanted) = Wanted::take(url)?;
+        let mut database: Config = url.parse().map_err(OpenError::Url)?;
+        // What does not leave the machine is not encrypted.
+        let is_socket = |host: &Host| matches!(host, Host::Unix(_));
+        let all_sockets = !database.get_hosts().is_empty() && database.get_hosts().iter().all(is_socket);
+        database.ssl_mode(if all_sockets { SslMode::Disable } else { wanted.mode() });
+        let (tls, schema) = (wanted.connector()?, "ostler".into());
+        Ok(Self { database, tls, schema, writers: 2, readers: 8, planted: Planted::default() })
     }
 }
 
@@ -59,6 +68,8 @@ impl Options {
 pub enum OpenError {
     #[error("that is no address of a database")]
     Url(#[source] tokio_postgres::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("can't use the database")]
     Database(#[from] tokio_postgres::Error),
     #[error("can't use the database: {0}")]
@@ -200,12 +211,12 @@ impl PostgresStore {
     /// The log with all in it that this server knows of: others who began earlier may still write.
     async fn log(&self, reader: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
         let known = self.notices.hint().position;
-        let (settled, events) = tokio::join!(biased; read::settled(reader), read::log(reader, after, limit));
-        if settled? > known {
-            return events;
+        let log = read::log(reader, after, limit).await?;
+        if log.settled > known {
+            return Ok(log.events);
         }
         self.settle(reader, known).await?;
-        read::log(reader, after, limit).await
+        Ok(read::log(reader, after, limit).await?.events)
     }
 
     async fn settle(&self, reader: &Connection, known: u64) -> Result<(), Failed> {

@@ -14,6 +14,12 @@ use crate::{Store, StoreError};
 pub enum Query {
     Task(TaskRef),
     Tasks(TaskFilter),
+    /// Tasks that were accepted before a moment, the oldest first, behind one of them.
+    OldTasks {
+        before: Timestamp,
+        after: Option<TaskId>,
+        limit: usize,
+    },
     RunView(RunId),
     Run(RunId),
     Steps(RunId),
@@ -100,6 +106,35 @@ pub struct TaskFilter {
     pub limit: usize,
 }
 
+/// How the tasks of a filter are found among a million that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By their runs, which have not ended.
+    Live,
+    /// By an index of those that ended otherwise than well.
+    Troubled,
+    /// By their ids: any will do, or nearly.
+    Newest,
+}
+
+/// The states that the index of tasks in trouble names, as it names them.
+pub(crate) const TROUBLED: &str = "state IN ('failed', 'dead_letter', 'cancelled', 'dropped')";
+
+impl TaskFilter {
+    pub(crate) fn way(&self) -> Way {
+        let all = |names: &[&str]| {
+            !self.states.is_empty() && self.states.iter().all(|state| names.contains(&state.as_str()))
+        };
+        if all(&["queued", "running", "waiting", "sleeping"]) {
+            Way::Live
+        } else if all(&["failed", "dead_letter", "cancelled", "dropped"]) {
+            Way::Troubled
+        } else {
+            Way::Newest
+        }
+    }
+}
+
 /// A task with what the store keeps count of beside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
@@ -151,6 +186,8 @@ macro_rules! typed {
 typed! {
     task(reference: TaskRef) = Query::Task(reference) => Task -> Option<TaskRow>;
     tasks(filter: TaskFilter) = Query::Tasks(filter) => Tasks -> Vec<TaskRow>;
+    old_tasks(before: Timestamp, after: Option<TaskId>, limit: usize) =
+        Query::OldTasks { before, after, limit } => Tasks -> Vec<TaskRow>;
     run_view(run: RunId) = Query::RunView(run) => RunView -> Option<Box<RunView>>;
     run(run: RunId) = Query::Run(run) => Run -> Option<Box<Run>>;
     steps(run: RunId) = Query::Steps(run) => Steps -> Vec<Step>;

@@ -5,6 +5,7 @@ mod apply;
 mod backup;
 mod chain;
 mod claim;
+mod forget;
 mod judge;
 mod lock;
 mod open;
@@ -27,6 +28,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::{
+    chain::Owner,
     lock::FileLock,
     tail::Tail,
     writer::{Broken, Job, Memory, write_batch},
@@ -171,7 +173,10 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
-    connection.query_row("SELECT coalesce(max(position), 0) FROM events", [], |row| row.get(0))
+    let last: u64 =
+        connection.query_row("SELECT coalesce(max(position), 0) FROM events", [], |row| row.get(0))?;
+    let forgotten = chain::end(connection, Owner::Log)?.and_then(|end| end.place).unwrap_or(0);
+    Ok(last.max(forgotten.cast_unsigned()))
 }
 
 /// Opens the store again after a batch broke. That batch may be there all the same, so everyone is told to look.

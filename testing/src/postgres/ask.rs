@@ -26,10 +26,15 @@ impl Postgres {
         Ok(answer.trim().to_owned())
     }
 
+    /// What PostgreSQL's own measure of itself says.
+    pub fn pgbench(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.run("pgbench", arguments, "")
+    }
+
     /// One of PostgreSQL's own programs for clients.
     fn run(&self, program: &str, arguments: &[&str], input: &str) -> anyhow::Result<String> {
         let mut command = Command::new(bin()?.join(program));
-        command.args(arguments).arg("--dbname").arg(self.url());
+        command.args(arguments).arg(self.url());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stdin = child.stdin.take().context("no way to tell it")?;

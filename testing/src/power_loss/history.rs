@@ -123,6 +123,7 @@ impl Fact {
             | Write::Consume { .. }
             | Write::Blocker(_)
             | Write::Archive { .. }
+            | Write::Forget(_)
             | Write::Worker(_)
             | Write::Renewal { .. }
             | Write::Standing { .. }

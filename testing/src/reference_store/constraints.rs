@@ -41,6 +41,7 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         | Write::Consume { .. }
         | Write::Blocker(_)
         | Write::Archive { .. }
+        | Write::Forget(_)
         | Write::Worker(_)
         | Write::Renewal { .. }
         | Write::Standing { .. }

@@ -13,6 +13,12 @@ impl Tables {
         match query {
             Query::Task(reference) => Answer::Task(self.task(&reference).cloned()),
             Query::Tasks(filter) => Answer::Tasks(self.tasks(&filter)),
+            Query::OldTasks { before, after, limit } => {
+                let end = TaskId::from_parts(before, 0, 0);
+                let old = self.tasks.range(..end).map(|(_, row)| row);
+                let wanted = old.filter(|row| after.is_none_or(|after| row.task.id > after));
+                Answer::Tasks(wanted.take(limit).cloned().collect())
+            }
             Query::RunView(run) => Answer::RunView(self.run_view(run).map(Box::new)),
             Query::Run(run) => Answer::Run(self.runs.get(&run).cloned().map(Box::new)),
             Query::Steps(run) => Answer::Steps(self.steps_of(run)),

@@ -8,7 +8,7 @@ use ostler_kernel::{
     bundle::{InputsAt, Rows, RunAt},
     resource::{ResourceKey, StoredResource},
     run::blocker::Blocker,
-    task::input::Input,
+    task::{forget::Forgotten, input::Input},
 };
 use ostler_store::{Hint, TaskRow};
 
@@ -21,8 +21,10 @@ pub(super) struct Tables {
     pub sessions: BTreeMap<SessionId, Session>,
     pub steps: BTreeMap<StepId, Step>,
     pub entries: BTreeMap<(SessionId, u64), Entry>,
-    /// In the order of commits: an event's position is its place here, counted from 1.
+    /// In the order of commits.
     pub events: Vec<Event>,
+    /// Of the last event that there ever was.
+    position: u64,
     pub inputs: BTreeMap<(TaskId, u64), Input>,
     pub blockers: BTreeMap<BlockerId, Blocker>,
     pub workers: BTreeMap<String, Worker>,
@@ -43,7 +45,7 @@ pub(super) struct Tables {
 
 impl Tables {
     pub fn position(&self) -> u64 {
-        self.events.len() as u64
+        self.position
     }
 
     pub fn hint(&self) -> Hint {
@@ -74,6 +76,7 @@ impl Tables {
                 self.blockers.insert(blocker.id, blocker);
             }
             Write::Archive { task, at } => self.on_task(task, |row| row.archived_at = Some(at)),
+            Write::Forget(forgotten) => self.forget(&forgotten),
             Write::Worker(worker) => {
                 let standing =
                     self.workers.get(&worker.name).map_or(worker.standing, |former| former.standing);
@@ -144,7 +147,8 @@ impl Tables {
     }
 
     fn append_event(&mut self, task: TaskId, at: Timestamp, body: EventBody) {
-        let position = self.position() + 1;
+        self.position += 1;
+        let position = self.position;
         let mut seq = 0;
         self.on_task(task, |row| {
             row.last_seq += 1;
@@ -162,6 +166,19 @@ impl Tables {
         self.on_task(task, |row| row.consumed_input = upto);
         for (_, input) in self.inputs.range_mut((task, 0)..=(task, upto)) {
             input.consumed_by.get_or_insert(run);
+        }
+    }
+
+    fn forget(&mut self, Forgotten { task, run, session, .. }: &Forgotten) {
+        self.tasks.remove(task);
+        self.runs.remove(run);
+        self.steps.retain(|step, _| step.run != *run);
+        self.events.retain(|event| event.task != *task);
+        self.inputs.retain(|(owner, _), _| owner != task);
+        self.blockers.retain(|_, blocker| blocker.task != *task);
+        if let Some(session) = session {
+            self.sessions.remove(session);
+            self.entries.retain(|(owner, _), _| owner != session);
         }
     }
 

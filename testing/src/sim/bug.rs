@@ -87,7 +87,7 @@ impl Bug {
 impl Condition {
     pub fn of(expect: &Expect) -> Condition {
         match expect {
-            Expect::Run { .. } => Condition::Run,
+            Expect::Run { .. } | Expect::Ended { .. } => Condition::Run,
             Expect::Session { .. } => Condition::Session,
             Expect::SessionKey { .. } => Condition::SessionKey,
             Expect::Inputs { .. } => Condition::Inputs,

@@ -123,7 +123,7 @@ impl Drop for Held<'_> {
 impl Row {
     pub fn of(expect: &Expect) -> Row {
         match expect {
-            Expect::Run { id, .. } => Row::Run(*id),
+            Expect::Run { id, .. } | Expect::Ended { run: id } => Row::Run(*id),
             Expect::Session { id, .. } => Row::Session(*id),
             Expect::Inputs { task, .. } => Row::Inputs(*task),
             Expect::TaskName { name, .. } => Row::TaskName(name.clone()),
@@ -147,6 +147,7 @@ fn rows_of(write: &Write) -> Vec<Row> {
             let key = session.key.clone().filter(|_| session.version == 1).map(Row::SessionKey);
             key.into_iter().chain([Row::Session(session.id)]).collect()
         }
+        Write::Forget(forgotten) => vec![Row::Run(forgotten.run)],
         Write::Input(input) => vec![Row::Inputs(input.task)],
         Write::Worker(worker) => vec![Row::Worker(worker.name.clone()), Row::Counter(worker.name.clone())],
         Write::Renewal { worker, .. } => vec![Row::Counter(worker.clone())],

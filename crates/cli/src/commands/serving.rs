@@ -53,6 +53,7 @@ pub async fn start_server(
         lease: settings
             .get::<GoDuration>(&table::LEASE)
             .map_or(ServerConfig::default().lease, |lease| lease.get()),
+        keep: settings.text(&table::KEEP).and_then(table::kept),
         restore: arguments.restore.clone(),
         force_restore: arguments.force,
     };

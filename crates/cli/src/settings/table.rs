@@ -1,6 +1,6 @@
 //! Every setting there is: its name in the file, its flag, its variable, its default, and how it is checked.
 
-use std::{fs::File, net::SocketAddr, path::Path};
+use std::{fs::File, net::SocketAddr, path::Path, time::Duration};
 
 use ostler_server::StoreAddress;
 use ostler_spec::GoDuration;
@@ -75,6 +75,8 @@ settings! {
             "Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share (without it, store.db in the data folder)";
         LEASE: "lease", "lease", "OSTLER_LEASE", "DURATION", Some("30s"), lease,
             "A worker that is silent for so long has lost its runs";
+        KEEP: "keep", "keep", "OSTLER_KEEP", "DURATION", Some("90d"), keep,
+            "How long a task is kept after its end, in days as 30d, or a duration as 36h; `forever` keeps them all";
         TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, file,
             "Serve TLS with this certificate, in PEM, those that vouch for it behind it";
         TLS_KEY: "tls.key", "tls-key", "OSTLER_TLS_KEY", "FILE", None, file,
@@ -141,6 +143,25 @@ fn lease(text: &str) -> Result<(), String> {
     let lease = text.parse::<GoDuration>().map_err(|error| error.to_string())?;
     // Renewing every few milliseconds would be all that a worker does.
     if lease < GoDuration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(()) }
+}
+
+/// How long tasks are kept; none is for ever.
+pub fn kept(text: &str) -> Option<Duration> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
+    match days {
+        Some(days) => Some(Duration::from_secs(days.saturating_mul(24 * 60 * 60))),
+        None => text.parse::<GoDuration>().ok().map(GoDuration::get),
+    }
+}
+
+fn keep(text: &str) -> Result<(), String> {
+    match kept(text) {
+        None if text == "forever" => Ok(()),
+        // Or a task might be gone before its caller has seen how it ended.
+        Some(kept) if kept >= Duration::from_secs(60) => Ok(()),
+        Some(_) => Err("expected at least 1m".to_owned()),
+        None => Err("expected days such as 30d, a duration such as 36h, or forever".to_owned()),
+    }
 }
 
 fn file(text: &str) -> Result<(), String> {

@@ -76,6 +76,7 @@ impl Clash {
             | Write::Consume { .. }
             | Write::Blocker(_)
             | Write::Archive { .. }
+            | Write::Forget(_)
             | Write::Worker(_)
             | Write::Renewal { .. }
             | Write::Standing { .. }

@@ -8,6 +8,7 @@ mod events;
 mod lifecycle;
 mod link;
 mod resources;
+mod retention;
 mod support;
 mod tasks;
 mod workers;

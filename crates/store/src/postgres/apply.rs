@@ -1,18 +1,22 @@
 //! Writes the rows of bundles that count, inside the transaction of their batch. All statements are sent at once;
 //! the database carries them out in that order.
 
+mod append;
+
 use std::{
+    collections::BTreeMap,
     future::{Future, poll_fn},
     pin::Pin,
     task::Poll,
 };
 
 use ostler_kernel::{
-    Lease, Run, Session, Step, Task, Timestamp, Worker, Write,
+    Lease, Run, Session, Task, Timestamp, Worker, Write,
     resource::{ResourceKey, StoredResource},
-    task::input::Input,
+    task::{forget::Forgotten, input::Input},
 };
 
+use self::append::Appended;
 use super::{
     Failed,
     connection::{Connection, Params},
@@ -34,12 +38,14 @@ pub struct Row<'a> {
 const INSERT_TASK: &str = "INSERT INTO tasks (id, namespace, name, key, state, request, body) \
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
 const UPDATE_TASK: &str = "UPDATE tasks SET state = $2, body = $3 WHERE id = $1";
-/// The limit is the class's: it holds for all of its lanes.
-const PUT_LANE: &str = "WITH others AS (UPDATE lanes SET slots = $3 WHERE namespace = $1 \
+/// It is there already for all but the first run of an agent, and is not touched then: all who touch a lane wait for
+/// each other until their commits are on disk. The limit is the class's: it holds for all of its lanes.
+const PUT_LANE: &str = "WITH changed AS (SELECT WHERE NOT EXISTS (SELECT FROM lanes \
+        WHERE namespace = $1 AND class = $2 AND slots IS NOT DISTINCT FROM $3)), \
+    others AS (UPDATE lanes SET slots = $3 FROM changed WHERE namespace = $1 \
         AND coalesce(pool, class) = $4 AND class <> $2 AND slots IS DISTINCT FROM $3) \
-    INSERT INTO lanes (namespace, class, slots, pool, requires) VALUES ($1, $2, $3, $4, $5) \
-    ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots \
-    WHERE lanes.slots IS DISTINCT FROM excluded.slots";
+    INSERT INTO lanes (namespace, class, slots, pool, requires) SELECT $1, $2, $3, $4, $5 FROM changed \
+    ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots";
 const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, body) \
     SELECT $1, $2, $3, $4, lanes.id, $5, $6, $7, $8, $9, $10 FROM lanes WHERE namespace = $11 AND class = $12 \
     ON CONFLICT DO NOTHING";
@@ -51,12 +57,6 @@ const PROGRESS_RUN: &str =
 const INSERT_SESSION: &str = "INSERT INTO sessions (id, namespace, subject, key, version, body) \
     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
 const UPDATE_SESSION: &str = "UPDATE sessions SET version = $2, body = $3 WHERE id = $1";
-const OPEN_STEP: &str =
-    "INSERT INTO steps (run, step, open, body) VALUES ($1, $2, true, $3) ON CONFLICT DO NOTHING";
-const CLOSE_STEP: &str = "UPDATE steps SET open = false, body = $3 WHERE run = $1 AND step = $2 AND open";
-const INSERT_ENTRY: &str =
-    "INSERT INTO entries (session, seq, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-const INSERT_EVENT: &str = "INSERT INTO events (position, task, seq, at, body) VALUES ($1, $2, $3, $4, $5)";
 const INSERT_INPUT: &str =
     "INSERT INTO inputs (task, number, consumed_by, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
 const LAST_INPUT: &str = "UPDATE tasks SET last_input = $2 WHERE id = $1";
@@ -66,6 +66,11 @@ const CONSUMED: &str = "UPDATE tasks SET consumed_input = $2 WHERE id = $1";
 const PUT_BLOCKER: &str = "INSERT INTO blockers (id, task, body) VALUES ($1, $2, $3) \
     ON CONFLICT (id) DO UPDATE SET task = excluded.task, body = excluded.body";
 const ARCHIVE: &str = "UPDATE tasks SET archived_at = $2 WHERE id = $1";
+/// All of a task at once; the session only if it is named.
+const FORGET: &str = "WITH s AS (DELETE FROM steps WHERE run = $2), e AS (DELETE FROM events WHERE task = $1), \
+    i AS (DELETE FROM inputs WHERE task = $1), b AS (DELETE FROM blockers WHERE task = $1), \
+    n AS (DELETE FROM entries WHERE session = $3), c AS (DELETE FROM sessions WHERE id = $3), \
+    r AS (DELETE FROM runs WHERE id = $2) DELETE FROM tasks WHERE id = $1";
 const PUT_WORKER: &str = "INSERT INTO workers \
     (name, incarnation, counter, claims, registered_at, instance, offer, standing) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
@@ -80,7 +85,7 @@ const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, versio
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
 const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
-const ALL: [&str; 24] = [
+const ALL: [&str; 21] = [
     INSERT_TASK,
     UPDATE_TASK,
     PUT_LANE,
@@ -89,16 +94,13 @@ const ALL: [&str; 24] = [
     PROGRESS_RUN,
     INSERT_SESSION,
     UPDATE_SESSION,
-    OPEN_STEP,
-    CLOSE_STEP,
-    INSERT_ENTRY,
-    INSERT_EVENT,
     INSERT_INPUT,
     LAST_INPUT,
     CONSUME,
     CONSUMED,
     PUT_BLOCKER,
     ARCHIVE,
+    FORGET,
     PUT_WORKER,
     STAND,
     RENEW,
@@ -109,19 +111,55 @@ const ALL: [&str; 24] = [
 
 /// Makes a connection ready to write.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    connection.prepare_all(&ALL).await
+    let (rows, appended) = tokio::join!(biased; connection.prepare_all(&ALL), append::prepare(connection));
+    rows.and(appended)
 }
 
-/// Writes the rows. Tells the place of the first that a unique index kept out, if that is known.
-pub async fn apply(connection: &Connection, rows: &[Row<'_>]) -> Result<(), Failed> {
-    let mut writing: Vec<_> = rows.iter().map(|row| Box::pin(put(connection, row))).collect();
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// What is appended to a table goes there in one statement. If something is in the way, nobody knows what.
+    Gathered,
+    /// Each by itself, so that the first that is kept out can be named.
+    EachAlone,
+}
+
+/// Rows that are written by one statement, and the place of the first.
+struct Part<'a> {
+    place: usize,
+    appended: Option<Appended>,
+    rows: Vec<&'a Row<'a>>,
+}
+
+/// What is appended comes last: steps are opened before they are closed, and nothing else looks at it.
+fn parts<'a>(rows: &'a [Row<'a>], care: Care) -> Vec<Part<'a>> {
+    let (mut parts, mut gathered) = (Vec::new(), BTreeMap::<Appended, Part<'a>>::new());
+    for (place, row) in rows.iter().enumerate() {
+        let appended = Appended::of(row.write);
+        match appended {
+            Some(kind) if care == Care::Gathered => {
+                let part = || Part { place, appended, rows: Vec::new() };
+                gathered.entry(kind).or_insert_with(part).rows.push(row);
+            }
+            Some(_) | None => parts.push(Part { place, appended, rows: vec![row] }),
+        }
+    }
+    parts.extend(gathered.into_values());
+    parts
+}
+
+/// Writes the rows. Tells the place of the first that a unique index kept out, as far as that is known.
+pub async fn apply(connection: &Connection, rows: &[Row<'_>], care: Care) -> Result<(), Failed> {
+    let parts = parts(rows, care);
+    let mut writing: Vec<_> = parts.iter().map(|part| Box::pin(write(connection, part))).collect();
     let mut written: Vec<Option<Result<bool, Failed>>> = Vec::new();
     // Once around sends them all, in order.
     for future in &mut writing {
         written.push(poll_once(future.as_mut()).await);
     }
     let mut outcome = Ok(());
-    for (place, (future, written)) in writing.into_iter().zip(written).enumerate() {
+    for ((part, future), written) in parts.iter().zip(writing).zip(written) {
+        let place = part.place;
         let stood = match written {
             Some(stood) => stood,
             None => future.await,
@@ -145,6 +183,13 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     .await
 }
 
+async fn write(connection: &Connection, part: &Part<'_>) -> Result<bool, Failed> {
+    match part.appended {
+        Some(kind) => append::append(connection, kind, &part.rows).await,
+        None => put(connection, part.rows[0]).await,
+    }
+}
+
 /// Whether it stands: false if a row is there that is in its way, or none where one must be.
 async fn put(connection: &Connection, row: &Row<'_>) -> Result<bool, Failed> {
     let text = row.text;
@@ -158,14 +203,8 @@ async fn put(connection: &Connection, row: &Row<'_>) -> Result<bool, Failed> {
         Write::Run(run) => any(update_run(connection, run, text).await),
         Write::RunProgress(run) => any(progress_run(connection, run, text).await),
         Write::Session(session) => put_session(connection, session, text).await,
-        Write::Step(step) => put_step(connection, step, text).await,
-        Write::Entry { session, seq, .. } => {
-            Ok(connection.execute(INSERT_ENTRY, &[&Id::from(session), &signed(*seq), &text]).await? == 1)
-        }
-        Write::Event { task, at, .. } => {
-            let (position, seq, at) = (signed(row.position), signed(row.seq), at.as_millis());
-            any(connection.execute(INSERT_EVENT, &[&position, &Id::from(task), &seq, &at, &text]).await)
-        }
+        // These are appended.
+        Write::Step(_) | Write::Entry { .. } | Write::Event { .. } => Ok(true),
         Write::Input(input) => insert_input(connection, input, text).await,
         Write::Consume { task, upto, run } => {
             let (task, upto, run) = (Id::from(task), signed(*upto), Id::from(run));
@@ -182,6 +221,10 @@ async fn put(connection: &Connection, row: &Row<'_>) -> Result<bool, Failed> {
         }
         Write::Archive { task, at } => {
             any(connection.execute(ARCHIVE, &[&Id::from(task), &at.as_millis()]).await)
+        }
+        Write::Forget(Forgotten { task, run, session, .. }) => {
+            let session = session.as_ref().map(Id::from);
+            any(connection.execute(FORGET, &[&Id::from(task), &Id::from(run), &session]).await)
         }
         Write::Worker(worker) => any(put_worker(connection, worker).await),
         Write::Renewal { worker, counter } => {
@@ -298,12 +341,6 @@ async fn update_run(connection: &Connection, run: &Run, body: &str) -> Result<u6
         &body,
     ];
     connection.execute(UPDATE_RUN, row).await
-}
-
-async fn put_step(connection: &Connection, step: &Step, body: &str) -> Result<bool, Failed> {
-    let (run, index) = (Id::from(&step.id.run), i64::from(step.id.index));
-    let sql = if step.is_open() { OPEN_STEP } else { CLOSE_STEP };
-    Ok(connection.execute(sql, &[&run, &index, &body]).await? == 1)
 }
 
 async fn insert_input(connection: &Connection, input: &Input, body: &str) -> Result<bool, Failed> {

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::{
     Failed,
-    apply::{self, apply},
+    apply::{self, Care, apply},
     connection::{Connection, Params},
     known::Known,
     row::{self, Id, from_json, id, most, signed},
@@ -212,7 +212,7 @@ async fn give(
     let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
     let rows: Vec<apply::Row<'_>> = place_events(&mut known, &writes, &texts, &mut counted);
     counted.check()?;
-    apply(connection, &rows).await?;
+    apply(connection, &rows, Care::Gathered).await?;
     Ok((given, counted.hint))
 }
 

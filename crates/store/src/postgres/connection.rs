@@ -11,7 +11,7 @@ use ostler_kernel::{
     Runtime,
     runtime::{AbortOnDrop, timeout},
 };
-use tokio_postgres::{Client, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{Failed, Options, schema::quote, twist::twist};
 use crate::planted::Planted;
@@ -21,6 +21,18 @@ pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// The longest that a transaction or an answer may take. Whoever is silent for longer may never speak again, whatever
 /// the network pretends; and all that waits behind it would wait as long. Well beyond the longest wait for a row.
 const ANSWER_WITHIN: Duration = Duration::from_secs(8);
+
+/// A commit that was answered must be on disk, whatever the database's own default. A server that stands still in the
+/// middle of something must not hold up the others for long.
+///
+/// The rest is about plans. Every statement here finds its rows by an index. What the database knows of a table may be
+/// an hour old, or from when it was empty, and then it would read all of it, or plan anew each time, which takes longer
+/// than to do it. Bitmaps are off because only plain scans of an index mark what is dead in it: in the indexes of what is
+/// ready or leased nearly all is, until it is vacuumed.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '3s'; \
+    SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan; \
+    SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+    SET jit = off";
 
 /// Waits for the database, and not for ever.
 pub async fn timely<T, E>(
@@ -47,20 +59,14 @@ impl Connection {
     }
 
     async fn try_open(options: &Options, runtime: &Arc<dyn Runtime>) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = options.database.connect(NoTls).await?;
+        let (client, connection) = options.database.connect(options.tls.clone()).await?;
         let driver = async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
         };
         let driver = runtime.spawn("database connection", Box::pin(driver)).abort_on_drop();
-        // A commit that was answered must be on disk, whatever the database's own default.
-        // And a server that stands still in the middle of something must not hold up the others for long.
-        let settings = format!(
-            "SET search_path = {}; SET synchronous_commit = on; SET lock_timeout = '3s'; \
-             SET idle_in_transaction_session_timeout = '10s'",
-            quote(&options.schema)
-        );
+        let settings = format!("SET search_path = {}; {SETTINGS}", quote(&options.schema));
         client.batch_execute(&settings).await?;
         Ok(Self { client, planted: options.planted, statements: Mutex::default(), _driver: driver })
     }

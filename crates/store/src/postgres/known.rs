@@ -13,6 +13,7 @@ use ostler_kernel::{
     RunId, SessionId, TaskId, Write,
     bundle::{Clash, InputsAt, Rows, RunAt},
     resource::ResourceKey,
+    task::forget::Forgotten,
 };
 
 pub use self::load::prepare;
@@ -112,6 +113,7 @@ impl Known {
                 Write::Entry { session, .. } => *self.entries.entry(*session).or_default() += 1,
                 Write::Input(input) => self.inputs.entry(input.task).or_default().last = input.number,
                 Write::Consume { task, upto, .. } => self.inputs.entry(*task).or_default().taken = *upto,
+                Write::Forget(forgotten) => self.forget(forgotten),
                 Write::Worker(worker) => {
                     self.workers.insert(worker.name.clone(), (worker.incarnation, worker.counter));
                 }
@@ -131,6 +133,24 @@ impl Known {
                 | Write::Archive { .. }
                 | Write::Blob { .. } => {}
             }
+        }
+    }
+}
+
+impl Known {
+    fn forget(&mut self, Forgotten { task, run, session, namespace, name, key }: &Forgotten) {
+        self.runs.remove(run);
+        self.steps.remove(run);
+        self.open_steps.retain(|(owner, _)| owner != run);
+        self.inputs.remove(task);
+        self.events.remove(task);
+        self.names.remove(&(namespace.clone(), name.clone()));
+        if let Some(key) = key {
+            self.keys.remove(&(namespace.clone(), key.clone()));
+        }
+        if let Some(session) = session {
+            self.sessions.remove(session);
+            self.entries.remove(session);
         }
     }
 }

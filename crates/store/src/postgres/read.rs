@@ -11,12 +11,15 @@ use super::{
     connection::{Connection, Params},
     row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
-use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+use crate::query::{Answer, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
 
 pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
     Ok(match query {
         Query::Task(reference) => Answer::Task(task(connection, reference).await?),
         Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter).await?),
+        Query::OldTasks { before, after, limit } => {
+            Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit).await?)
+        }
         Query::RunView(run) => Answer::RunView(run_view(connection, *run).await?.map(Box::new)),
         Query::Run(run) => Answer::Run(body(connection, "runs", Id::from(run)).await?.map(Box::new)),
         Query::Steps(run) => {
@@ -43,7 +46,7 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
         Query::Events { task, after, limit } => {
             Answer::Events(events(connection, task, *after, *limit).await?)
         }
-        Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit).await?),
+        Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit).await?.events),
         Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref()).await?),
         Query::Workers => {
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");
@@ -159,7 +162,14 @@ async fn task(connection: &Connection, reference: &TaskRef) -> Result<Option<Tas
 }
 
 async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskRow>, Failed> {
-    let mut sql = format!("SELECT {TASK} FROM tasks WHERE true");
+    let mut sql = match filter.way() {
+        Way::Live => format!(
+            "WITH live AS MATERIALIZED (SELECT task FROM runs WHERE NOT ended) \
+             SELECT {TASK} FROM live JOIN tasks ON tasks.id = live.task WHERE true"
+        ),
+        Way::Troubled => format!("SELECT {TASK} FROM tasks WHERE {TROUBLED}"),
+        Way::Newest => format!("SELECT {TASK} FROM tasks WHERE true"),
+    };
     let limit = most(filter.limit);
     let before = filter.before.as_ref().map(Id::from);
     let mut params: Vec<&(dyn ToSql + Sync)> = Vec::new();
@@ -168,7 +178,9 @@ async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskR
         sql.push_str(&text.replace('?', &format!("${}", params.len())));
     };
     if let Some(namespace) = &filter.namespace {
-        add(&mut sql, " AND namespace = ?", namespace);
+        // Where the tasks are found otherwise, its index would be a detour.
+        let column = if filter.way() == Way::Newest { "namespace" } else { "(namespace || '')" };
+        add(&mut sql, &format!(" AND {column} = ?"), namespace);
     }
     if !filter.archived {
         sql.push_str(" AND archived_at IS NULL");
@@ -181,6 +193,18 @@ async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskR
     }
     add(&mut sql, " ORDER BY id DESC LIMIT ?", &limit);
     all(connection, &sql, &params, row::task).await
+}
+
+async fn old_tasks(
+    connection: &Connection,
+    before: Timestamp,
+    after: Option<&TaskId>,
+    limit: usize,
+) -> Result<Vec<TaskRow>, Failed> {
+    let sql = format!("SELECT {TASK} FROM tasks WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3");
+    let (first, end) = (TaskId::from_bytes([0; 16]), TaskId::from_parts(before, 0, 0));
+    let after = Id::from(after.unwrap_or(&first));
+    all(connection, &sql, &[&after, &Id::from(&end), &most(limit)], row::task).await
 }
 
 async fn entries(
@@ -207,16 +231,29 @@ async fn events(
     all(connection, &sql, &[&Id::from(task), &after, &most(limit)], row::event).await
 }
 
+/// A part of the log of all.
+pub struct Log {
+    pub events: Vec<Event>,
+    /// The position below which it is as it will stay.
+    pub settled: u64,
+}
+
 /// Only what nothing can come before any more: a transaction that began earlier and is still under way has
 /// smaller positions.
-pub async fn log(connection: &Connection, after: u64, limit: usize) -> Result<Vec<Event>, Failed> {
+pub async fn log(connection: &Connection, after: u64, limit: usize) -> Result<Log, Failed> {
     let sql = format!(
-        "SELECT {EVENT} FROM events WHERE position > $1 AND position < \
-         (SELECT base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM origin) << 16 \
-         ORDER BY position LIMIT $2"
+        "SELECT {EVENT}, settled FROM \
+         (SELECT (base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint) << 16 AS settled FROM origin) AS bound \
+         LEFT JOIN LATERAL (SELECT * FROM events WHERE position > $1 AND position < settled \
+         ORDER BY position LIMIT $2) AS log ON true ORDER BY position"
     );
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    all(connection, &sql, &[&after, &most(limit)], row::event).await
+    let rows = connection.all(&sql, &[&after, &most(limit)]).await?;
+    let settled = rows.first().map_or(Ok(0), |row| number(row, 5))?;
+    // Where there are no events, one row tells the bound.
+    let is_event = |row: &&tokio_postgres::Row| !matches!(row.try_get::<_, Option<i64>>(0), Ok(None));
+    let events = rows.iter().filter(is_event).map(row::event).collect::<Result<_, _>>()?;
+    Ok(Log { events, settled })
 }
 
 /// The position below which the log is as it will stay.

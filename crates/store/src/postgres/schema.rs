@@ -63,6 +63,12 @@ ALTER TABLE workers ADD COLUMN standing text NOT NULL DEFAULT 'open';
 ALTER TABLE lanes ADD COLUMN pool text COLLATE "C";
 ALTER TABLE lanes ADD COLUMN requires text NOT NULL DEFAULT '';
 "#,
+    // A task can be forgotten; and of a million, those of one namespace are listed, or those that did not succeed.
+    r#"
+CREATE INDEX blockers_task ON blockers (task);
+CREATE INDEX tasks_namespace ON tasks (namespace, id);
+CREATE INDEX tasks_troubled ON tasks (id) WHERE state IN ('failed', 'dead_letter', 'cancelled', 'dropped');
+"#,
 ];
 
 /// Brings the schema to the version this binary knows. The connection's search path leads there.

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{Stream, StreamExt, stream};
 use ostler_kernel::{Runtime, runtime::timeout};
 use tokio::sync::{Notify, watch};
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::{
     Failed, Options,
@@ -18,6 +18,9 @@ use crate::Hint;
 
 /// How often one looks without having been told: a notification that was lost costs no more than this.
 const SWEEP: Duration = Duration::from_secs(2);
+
+/// Between two notifications of a server: each wakes all the others, and in a busy moment one stands for many.
+const NOT_OFTENER: Duration = Duration::from_millis(4);
 
 const BEFORE_TRYING_AGAIN: Duration = Duration::from_millis(200);
 
@@ -107,6 +110,7 @@ pub async fn tell(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<Noti
         };
         if sent {
             told = now;
+            runtime.sleep(NOT_OFTENER).await;
         } else {
             connection = None;
             runtime.sleep(BEFORE_TRYING_AGAIN).await;
@@ -128,7 +132,7 @@ pub async fn listen(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<No
 /// On a connection of its own, and looks on another: one that waits for messages can't be asked.
 async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &Notices) -> Result<(), Failed> {
     let looking = Connection::open(options, runtime).await?;
-    let (client, mut connection) = timely(&**runtime, options.database.connect(NoTls)).await?;
+    let (client, mut connection) = timely(&**runtime, options.database.connect(options.tls.clone())).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let sql = format!("LISTEN {}", quote(&notices.channel));
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;

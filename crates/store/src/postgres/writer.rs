@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Failed,
-    apply::{self, Row, apply, raise},
+    apply::{self, Care, Row, apply, raise},
     claim::{self, claim_runs},
     connection::Connection,
     known::{self, Known},
@@ -60,8 +60,11 @@ impl Counted {
     /// Every transaction has positions of its own, in the order in which transactions began to write.
     pub async fn begin(connection: &Connection) -> Result<Self, Failed> {
         let row = connection.one(POSITION, &[]).await?;
-        let position = row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0))?;
-        Ok(Self { position, end: position + (1 << 16), overtaken: false, hint: Hint::default() })
+        row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0)).map(Self::from)
+    }
+
+    fn from(position: u64) -> Self {
+        Self { position, end: position + (1 << 16), overtaken: false, hint: Hint::default() }
     }
 
     /// Whether the positions that were given can stand. Those of another transaction can't. And one that began later
@@ -110,7 +113,7 @@ pub struct Written {
 
 /// Writes one bundle. What a unique index keeps out is refused.
 pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
-    match write_together(connection, &[prepared]).await {
+    match write_with(connection, &[prepared], Care::EachAlone).await {
         Err(Failed::KeptOut(place) | Failed::Constraint(place)) => {
             let clash = prepared.bundle.writes.get(place).and_then(Clash::of);
             let clash = clash.ok_or_else(|| Failed::Body("an index keeps out what it should not".into()))?;
@@ -124,37 +127,49 @@ pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result
 /// Writes the bundles in one transaction. Tried again as long as others are in the way: nothing was written then. If a
 /// unique index keeps a row out, nothing is written either.
 pub async fn write_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+    write_with(connection, bundles, Care::Gathered).await
+}
+
+async fn write_with(connection: &Connection, bundles: &[&Prepared], care: Care) -> Result<Written, Failed> {
     loop {
-        match try_transaction(connection, bundles).await {
+        match try_transaction(connection, bundles, care).await {
             Err(Failed::InTheWay) => {}
             written => return written,
         }
     }
 }
 
-async fn try_transaction(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    match judge_and_apply(connection, bundles).await {
+async fn try_transaction(
+    connection: &Connection,
+    bundles: &[&Prepared],
+    care: Care,
+) -> Result<Written, Failed> {
+    match judge_and_apply(connection, bundles, care).await {
         Ok(written) => {
             connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
             Ok(written)
         }
         Err(failed) => {
-            let keeps = bundles.len() == 1 && connection.planted.is(Bug::RefusedLeavesRows);
+            let keeps = care == Care::EachAlone && connection.planted.is(Bug::RefusedLeavesRows);
             connection.client.batch_execute(if keeps { "COMMIT" } else { "ROLLBACK" }).await?;
             Err(failed)
         }
     }
 }
 
-async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    let (begun, known, counted) = tokio::join!(
+async fn judge_and_apply(
+    connection: &Connection,
+    bundles: &[&Prepared],
+    care: Care,
+) -> Result<Written, Failed> {
+    let (begun, loaded) = tokio::join!(
         biased;
         connection.client.batch_execute("BEGIN"),
         Known::load(connection, bundles.iter().map(|prepared| &prepared.bundle)),
-        Counted::begin(connection),
     );
     begun?;
-    let (mut known, mut counted) = (known?, counted?);
+    let (mut known, position) = loaded?;
+    let mut counted = Counted::from(position);
     let (mut results, mut rows) = (Vec::new(), Vec::new());
     for prepared in bundles {
         let bundle = &prepared.bundle;
@@ -182,7 +197,7 @@ async fn judge_and_apply(connection: &Connection, bundles: &[&Prepared]) -> Resu
         results.push(result);
     }
     counted.check()?;
-    apply(connection, &rows).await?;
+    apply(connection, &rows, care).await?;
     Ok(Written { results, hint: counted.hint })
 }
 

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::{
     chain::{self, End, Owner},
+    forget::forget,
     row::{self, Key, to_json},
     tail::Logged,
 };
@@ -23,6 +24,8 @@ use crate::{
 pub struct Effects {
     pub hint: Hint,
     pub logged: Vec<Logged>,
+    /// Tasks whose events are gone.
+    pub forgotten: Vec<TaskId>,
 }
 
 /// Why a bundle's rows could not be written, and what was in the way if a constraint kept one out.
@@ -64,6 +67,10 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
         Write::Archive { task, at } => {
             let sql = "UPDATE tasks SET archived_at = ?2 WHERE id = ?1";
             execute(connection, sql, params![Key(task), at.as_millis()])?;
+        }
+        Write::Forget(forgotten) => {
+            forget(connection, forgotten, effects.hint.position)?;
+            effects.forgotten.push(forgotten.task);
         }
         Write::Worker(worker) => put_worker(connection, worker)?,
         Write::Renewal { worker, counter } => {
@@ -279,11 +286,12 @@ fn append_event(
     let owner = Owner::Task(task.as_bytes());
     let end = chain::end(connection, owner)?;
     let seq = end.map_or(0, |end| end.count) + 1;
-    let place = chain::append(connection, owner, end, |prev| {
-        let sql = "INSERT INTO events (task, seq, at, body, prev) VALUES (?1, ?2, ?3, ?4, ?5)";
-        execute(connection, sql, params![Key(task), seq, at.as_millis(), text, prev]).map(drop)
+    // Not left to SQLite: it would give the place of a last event that was forgotten once more.
+    let position = effects.hint.position + 1;
+    chain::append(connection, owner, end, |prev| {
+        let sql = "INSERT INTO events (position, task, seq, at, body, prev) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        execute(connection, sql, params![position, Key(task), seq, at.as_millis(), text, prev]).map(drop)
     })?;
-    let position = place.cast_unsigned();
     effects.hint.position = position;
     let event = Event { seq, position, task: *task, at, body: body.clone() };
     effects.logged.push(Logged { event, size: text.len() });

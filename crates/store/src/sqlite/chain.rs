@@ -12,6 +12,8 @@ pub enum Owner<'a> {
     Task(&'a [u8; 16]),
     Session(&'a [u8; 16]),
     Run(&'a [u8; 16]),
+    /// All events there ever were. Where they end is written down only if that one is forgotten.
+    Log,
 }
 
 /// Where a chain ends.
@@ -29,6 +31,7 @@ impl Owner<'_> {
             Owner::Task(id) => (id, 0),
             Owner::Session(id) => (id, 1),
             Owner::Run(id) => (id, 2),
+            Owner::Log => (&[0; 16], 3),
         }
     }
 }
@@ -56,6 +59,12 @@ pub fn move_end(
     };
     connection.prepare_cached(sql)?.execute(params![id, kind, to.place, to.count])?;
     Ok(())
+}
+
+pub fn remove_end(connection: &Connection, owner: Owner<'_>) -> rusqlite::Result<()> {
+    let (id, kind) = owner.key();
+    let mut statement = connection.prepare_cached("DELETE FROM ends WHERE owner = ?1 AND kind = ?2")?;
+    statement.execute(params![id, kind]).map(drop)
 }
 
 /// Appends a row behind the end that was read, and moves the end to it. Who inserts is told the place before.

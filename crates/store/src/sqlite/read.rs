@@ -12,12 +12,15 @@ use super::{
     chain::{self, Owner, Table},
     row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
 };
-use crate::query::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+use crate::query::{Answer, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
     Ok(match query {
         Query::Task(reference) => Answer::Task(task(connection, reference)?),
         Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
+        Query::OldTasks { before, after, limit } => {
+            Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit)?)
+        }
         Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
         Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
         Query::Steps(run) => Answer::Steps(steps(connection, run)?),
@@ -96,10 +99,17 @@ fn task(connection: &Connection, reference: &TaskRef) -> rusqlite::Result<Option
 }
 
 fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<TaskRow>> {
-    let mut sql = format!("SELECT {TASK} FROM tasks WHERE 1");
+    let found = match filter.way() {
+        Way::Live => "id IN (SELECT task FROM runs WHERE ended = 0)",
+        Way::Troubled => TROUBLED,
+        Way::Newest => "1",
+    };
+    let mut sql = format!("SELECT {TASK} FROM tasks WHERE {found}");
     let mut values: Vec<Value> = Vec::new();
     if let Some(namespace) = &filter.namespace {
-        sql.push_str(" AND namespace = ?");
+        // Where the tasks are found otherwise, its index would be a detour: the plus keeps it out.
+        let column = if filter.way() == Way::Newest { "namespace" } else { "+namespace" };
+        sql.push_str(&format!(" AND {column} = ?"));
         values.push(namespace.clone().into());
     }
     if !filter.archived {
@@ -116,6 +126,18 @@ fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<T
     sql.push_str(" ORDER BY id DESC LIMIT ?");
     values.push(most(filter.limit).into());
     all(connection, &sql, params_from_iter(values), row::task)
+}
+
+fn old_tasks(
+    connection: &Connection,
+    before: Timestamp,
+    after: Option<&TaskId>,
+    limit: usize,
+) -> rusqlite::Result<Vec<TaskRow>> {
+    let sql = format!("SELECT {TASK} FROM tasks WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?3");
+    let (first, end) = (TaskId::from_bytes([0; 16]), TaskId::from_parts(before, 0, 0));
+    let params = params![Key(after.unwrap_or(&first)), Key(&end), most(limit)];
+    all(connection, &sql, params, row::task)
 }
 
 /// One transaction, so that a step is in one of the two tables.

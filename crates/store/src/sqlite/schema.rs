@@ -115,6 +115,12 @@ ALTER TABLE lanes ADD COLUMN pool TEXT;
 ALTER TABLE lanes ADD COLUMN requires TEXT NOT NULL DEFAULT '';
 UPDATE lanes SET pool = class;
 ",
+    // A task can be forgotten; and of a million, those of one namespace are listed, or those that did not succeed.
+    r"
+CREATE INDEX blockers_task ON blockers (task);
+CREATE INDEX tasks_namespace ON tasks (namespace, id);
+CREATE INDEX tasks_troubled ON tasks (id) WHERE state IN ('failed', 'dead_letter', 'cancelled', 'dropped');
+",
 ];
 
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ostler_kernel::Event;
+use ostler_kernel::{Event, TaskId};
 
 use crate::{Answer, Query};
 
@@ -43,6 +43,13 @@ impl Tail {
     /// Nobody knows what was committed last, so nothing in here is the end of the log any more.
     pub fn forget(&mut self) {
         *self = Self::default();
+    }
+
+    /// If one of these tasks is in here, the rest would have gaps: all goes.
+    pub fn without(&mut self, tasks: &[TaskId]) {
+        if self.events.iter().any(|logged| tasks.contains(&logged.event.task)) {
+            self.forget();
+        }
     }
 
     /// The answer, if all of it is in here.

@@ -14,7 +14,7 @@ use ostler_kernel::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{StoreExt, planted::Planted};
+use crate::{StoreExt, TaskFilter, planted::Planted};
 
 #[tokio::test]
 async fn a_store_that_was_closed_is_one_file_and_can_be_opened_at_once() {
@@ -86,7 +86,9 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ENDED}) \
          INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, ended, body) \
          SELECT randomblob(16), randomblob(16), randomblob(16), 0, 1, 'succeeded', 1, 1, 1, '{{}}' FROM n; \
-         INSERT INTO workers VALUES ('w', 1, 0, 0, 0, 0, '{{}}', 'open');"
+         INSERT INTO workers VALUES ('w', 1, 0, 0, 0, 0, '{{}}', 'open'); \
+         INSERT INTO tasks (id, namespace, name, state, request, body) \
+         SELECT task, 'default', hex(task), 'succeeded', '{{}}', '{{}}' FROM runs;"
     );
     connection.execute_batch(&fill).unwrap();
     let ticks = Arc::new(AtomicUsize::new(0));
@@ -104,16 +106,30 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
         Query::Due { now, limit: 100 },
         Query::NextDue,
         Query::Workers,
+        list(&["running", "waiting"], None),
+        list(&["queued"], Some("default")),
+        list(&["failed", "cancelled"], None),
+        list(&["dead_letter"], Some("default")),
+        list(&[], Some("team")),
     ];
     for query in queries {
         read::read(&connection, &query).unwrap();
-        assert!(ticks.swap(0, Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "{query:?} passes by every run");
+        assert!(
+            ticks.swap(0, Ordering::Relaxed) * STEPS_PER_TICK < ENDED,
+            "{query:?} passes by all that ended"
+        );
     }
     let lease = Lease { worker: "w".into(), incarnation: 1, claim: 1 };
     let request = Claim::new(lease, 10, now);
     let (turns, effects) = (&mut Turns::default(), &mut Default::default());
     claim::claim_runs(&connection, &request, turns, effects, Planted::default()).unwrap();
     assert!(ticks.load(Ordering::Relaxed) * STEPS_PER_TICK < ENDED, "a claim passes by every run");
+}
+
+fn list(states: &[&str], namespace: Option<&str>) -> Query {
+    let (states, namespace) =
+        (states.iter().map(ToString::to_string).collect(), namespace.map(str::to_owned));
+    Query::Tasks(TaskFilter { states, namespace, limit: 50, ..TaskFilter::default() })
 }
 
 async fn write(store: &SqliteStore, name: &str) {

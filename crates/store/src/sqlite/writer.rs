@@ -58,13 +58,16 @@ pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>
         written => written,
     };
     match written {
-        Ok(Written { outcomes, turns, effects: Effects { mut hint, logged } }) => {
+        Ok(Written { outcomes, turns, effects: Effects { mut hint, logged, forgotten } }) => {
             if memory.planted.is(Bug::ReadyUntold) {
                 hint.ready = memory.hint.ready;
             }
             memory.turns = turns;
             memory.hint = hint;
-            guard(&memory.tail).extend(logged);
+            let mut tail = guard(&memory.tail);
+            tail.extend(logged);
+            tail.without(&forgotten);
+            drop(tail);
             memory.watchers.send_if_modified(|last| std::mem::replace(last, hint) != hint);
             batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(outcome));
             Ok(())
@@ -118,7 +121,7 @@ struct Written {
 
 impl<'a> Attempt<'a> {
     fn start(connection: &'a Connection, memory: &Memory, care: Care) -> Self {
-        let effects = Effects { hint: memory.hint, logged: Vec::new() };
+        let effects = Effects { hint: memory.hint, ..Effects::default() };
         Self { connection, care, turns: memory.turns.clone(), effects, planted: memory.planted }
     }
 
@@ -180,11 +183,13 @@ impl<'a> Attempt<'a> {
 
     fn apply_in_savepoint(&mut self, Prepared { bundle, texts }: &Prepared) -> Result<(), ApplyError> {
         self.connection.execute_batch("SAVEPOINT bundle")?;
-        let (hint, n_logged) = (self.effects.hint, self.effects.logged.len());
+        let Effects { hint, logged, forgotten } = &self.effects;
+        let (hint, n_logged, n_forgotten) = (*hint, logged.len(), forgotten.len());
         let applied = apply(self.connection, &bundle.writes, texts, &mut self.effects);
         if applied.is_err() {
             self.effects.hint = hint;
             self.effects.logged.truncate(n_logged);
+            self.effects.forgotten.truncate(n_forgotten);
             if self.connection.is_autocommit() {
                 return applied;
             }

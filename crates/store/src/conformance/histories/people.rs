@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    BlobId, Bundle, Command, ContextId, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
+    BlobId, Bundle, Command, ContextId, Expect, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
     conversation::Context,
     queue::{Lane, Priority, Requirements},
     resource::{self, ResourceKey, StoredResource},
@@ -12,6 +12,7 @@ use ostler_kernel::{
     task::{
         TaskRequest,
         accept::{Acceptance, accept},
+        forget::forget,
         input::accept_input,
     },
     worker::{self, Offer, Standing},
@@ -127,6 +128,20 @@ impl History<'_> {
     pub(super) fn archive(&mut self) -> Option<Bundle> {
         let task = self.dice.pick(&self.known.tasks)?;
         Some(Bundle::new(Command::Archive).write(Write::Archive { task, at: self.now }))
+    }
+
+    /// One that ended, or seemed to. A session that others were in stays.
+    pub(super) async fn forget(&mut self) -> Result<Option<Bundle>, String> {
+        let Some(mut view) = self.view().await? else { return Ok(None) };
+        if view.session.key.is_some() || view.session.runs > 1 {
+            view.task.request.session_key = Some("shared".to_owned());
+        }
+        if self.dice.one_in(8) {
+            view.task.ended_at = Some(self.now);
+        }
+        // Histories put others into sessions without a key, which only ever serve one task.
+        let alone = Expect::Session { id: view.session.id, version: view.session.version };
+        Ok(forget(&view.task, self.now).map(|bundle| bundle.expect(alone)))
     }
 
     pub(super) async fn put_resource(&mut self) -> Result<Bundle, String> {

@@ -31,7 +31,7 @@ impl History<'_> {
     fn some_question(&mut self) -> Option<Query> {
         let limit = self.dice.below(6) as usize;
         let after = self.dice.below(12);
-        Some(match self.dice.below(8) {
+        Some(match self.dice.below(9) {
             0 => Query::Events { task: self.dice.pick(&self.known.tasks)?, after, limit },
             1 => Query::Log { after: self.dice.below(100), limit },
             2 => Query::Inputs { task: self.dice.pick(&self.known.tasks)?, after: self.dice.below(3) },
@@ -46,6 +46,10 @@ impl History<'_> {
             4 => Query::Due { now: self.later(40), limit },
             5 => Query::NextDue,
             6 => self.some_resources(limit),
+            7 => {
+                let after = self.dice.one_in(2).then(|| self.dice.pick(&self.known.tasks)).flatten();
+                Query::OldTasks { before: self.later(2), after, limit }
+            }
             _ => Query::Tasks(self.some_filter(limit)),
         })
     }

@@ -18,11 +18,14 @@ use crate::postgres::{
 
 const WORKERS: &str =
     "SELECT name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
-const RUNS: &str = "SELECT id, state, epoch, journal, write_epoch, write_number FROM runs WHERE id = ANY($1) \
-    ORDER BY id FOR UPDATE";
-const SESSIONS: &str = "SELECT id, version FROM sessions WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-const TASKS: &str =
-    "SELECT id, last_input, consumed_input FROM tasks WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
+/// One after the other, each in the order of its keys: what comes first in the result is locked first.
+const ROWS: &str = "WITH r AS (SELECT id, state, epoch, journal, write_epoch, write_number FROM runs \
+        WHERE id = ANY($1) ORDER BY id FOR UPDATE), \
+    s AS (SELECT id, version FROM sessions WHERE id = ANY($2) ORDER BY id FOR UPDATE), \
+    t AS (SELECT id, last_input, consumed_input FROM tasks WHERE id = ANY($3) ORDER BY id FOR NO KEY UPDATE) \
+    SELECT 'run', id, epoch, journal, state, write_epoch, write_number FROM r \
+    UNION ALL SELECT 'session', id, version, 0, NULL, NULL, NULL FROM s \
+    UNION ALL SELECT 'task', id, last_input, consumed_input, NULL, NULL, NULL FROM t";
 const RESOURCES: &str = "SELECT kind, namespace, name, version FROM resources WHERE (kind, namespace, name) IN \
     (SELECT * FROM unnest($1::text[], $2::text[], $3::text[])) ORDER BY kind, namespace, name FOR UPDATE";
 const NAMES: &str = "SELECT namespace, name FROM tasks WHERE (namespace, name) IN \
@@ -31,33 +34,22 @@ const KEYS: &str = "SELECT namespace, key FROM tasks WHERE (namespace, key) IN \
     (SELECT * FROM unnest($1::text[], $2::text[]))";
 const SESSION_KEYS: &str = "SELECT namespace, subject, key FROM sessions WHERE (namespace, subject, key) IN \
     (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))";
-const ENTRIES: &str = "SELECT owner, (SELECT coalesce(max(seq) + 1, 0) FROM entries WHERE session = owner) \
-    FROM unnest($1::uuid[]) AS owner";
-const STEPS: &str = "SELECT owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner) \
-    FROM unnest($1::uuid[]) AS owner";
-const OPEN_STEPS: &str = "SELECT run, step FROM steps WHERE run = ANY($1) AND open";
-const EVENTS: &str = "SELECT owner, coalesce(seq, 0), coalesce(position, 0) FROM unnest($1::uuid[]) AS owner \
-    LEFT JOIN LATERAL (SELECT seq, position FROM events WHERE task = owner ORDER BY seq DESC LIMIT 1) AS last ON true";
+/// How many entries a session has, how many steps of a run were opened, which are open, how many events a task has and
+/// where the last one stands; and where this transaction's events begin.
+const ENDS: &str = "SELECT 'entries', owner, (SELECT coalesce(max(seq) + 1, 0) FROM entries WHERE session = owner), 0::bigint \
+        FROM unnest($1::uuid[]) AS owner \
+    UNION ALL SELECT 'steps', owner, (SELECT coalesce(max(step) + 1, 0) FROM steps WHERE run = owner), 0 \
+        FROM unnest($2::uuid[]) AS owner \
+    UNION ALL SELECT 'open', run, step, 0 FROM steps WHERE run = ANY($2) AND open \
+    UNION ALL SELECT 'events', owner, coalesce(seq, 0), coalesce(position, 0) FROM unnest($3::uuid[]) AS owner \
+        LEFT JOIN LATERAL (SELECT seq, position FROM events WHERE task = owner ORDER BY seq DESC LIMIT 1) AS last ON true \
+    UNION ALL SELECT 'position', NULL, (base + pg_current_xact_id()::text::bigint) << 16, 0 FROM origin";
 
 const EVENTS_OF_RUNS: &str = "SELECT runs.task, coalesce(seq, 0), coalesce(position, 0) FROM runs LEFT JOIN LATERAL \
     (SELECT seq, position FROM events WHERE events.task = runs.task ORDER BY seq DESC LIMIT 1) AS last ON true \
     WHERE id = ANY($1)";
 
-const ALL: [&str; 13] = [
-    WORKERS,
-    RUNS,
-    SESSIONS,
-    TASKS,
-    RESOURCES,
-    NAMES,
-    KEYS,
-    SESSION_KEYS,
-    ENTRIES,
-    STEPS,
-    OPEN_STEPS,
-    EVENTS,
-    EVENTS_OF_RUNS,
-];
+const ALL: [&str; 8] = [WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
 
 /// Makes a connection ready to load: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
@@ -65,34 +57,31 @@ pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
 }
 
 impl Known {
-    /// Locks and reads what the bundles name. Always table by table in this order, and inside a table in the order
-    /// of keys: two batches that meet wait for each other in one direction only. Where what is appended ends is read
-    /// behind the locks of those who append. All is sent at once, and carried out in order.
+    /// Locks and reads what the bundles name, and tells where the transaction's events begin. Always table by table in
+    /// this order, and inside a table in the order of keys: two batches that meet wait for each other in one direction
+    /// only. Where what is appended ends is read behind the locks of those who append, by a statement of its own: one
+    /// that had to wait still sees what there was when it began. All is sent at once, and carried out in order.
     pub async fn load<'a>(
         connection: &Connection,
         bundles: impl IntoIterator<Item = &'a Bundle>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<(Self, u64), Failed> {
         let mut named = Named::default();
         bundles.into_iter().for_each(|bundle| named.in_bundle(bundle));
         let mut known = Self::default();
-        let (workers, runs, sessions, tasks, resources, taken, ends) = tokio::join!(
+        let (workers, rows, resources, taken, ends) = tokio::join!(
             biased;
             by_text(connection, WORKERS, &named.workers),
-            by_id(connection, RUNS, &named.runs),
-            by_id(connection, SESSIONS, &named.sessions),
-            by_id(connection, TASKS, &named.tasks),
+            rows(connection, &named),
             by_resource(connection, &named.resources),
             Taken::load(connection, &named),
-            Ends::load(connection, &named),
+            ends(connection, &named),
         );
         known.add_workers(workers?)?;
-        known.add_runs(runs?)?;
-        known.add_sessions(sessions?)?;
-        known.add_tasks(tasks?)?;
+        known.add_rows(rows?)?;
         known.add_resources(resources?)?;
         known.add_taken(taken?)?;
-        known.add_ends(ends?)?;
-        Ok(known)
+        let position = known.add_ends(ends?)?;
+        Ok((known, position))
     }
 
     /// Only what it takes to number events of these runs' tasks, which are locked already.
@@ -110,29 +99,14 @@ impl Known {
         Ok(())
     }
 
-    fn add_runs(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
-        for row in rows {
-            let state: &str = row.try_get(1)?;
-            let state =
-                RunTag::from_name(state).ok_or_else(|| Failed::Body(format!("a run is {state:?}")))?;
-            let last_write = optional_number(&row, 4)?.zip(optional_number(&row, 5)?);
-            let run = RunAt { state, epoch: number(&row, 2)?, journal: number(&row, 3)?, last_write };
-            self.runs.insert(id(&row, 0)?, run);
-        }
-        Ok(())
-    }
-
-    fn add_sessions(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
-        for row in rows {
-            self.sessions.insert(id(&row, 0)?, number(&row, 1)?);
-        }
-        Ok(())
-    }
-
-    fn add_tasks(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
-        for row in rows {
-            let inputs = InputsAt { last: number(&row, 1)?, taken: number(&row, 2)? };
-            self.inputs.insert(id(&row, 0)?, inputs);
+    fn add_rows(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
+        for row in &rows {
+            let (first, second) = (number(row, 2)?, number(row, 3)?);
+            match row.try_get(0)? {
+                "run" => drop(self.runs.insert(id(row, 1)?, run_at(row)?)),
+                "session" => drop(self.sessions.insert(id(row, 1)?, first)),
+                _ => drop(self.inputs.insert(id(row, 1)?, InputsAt { last: first, taken: second })),
+            }
         }
         Ok(())
     }
@@ -158,18 +132,20 @@ impl Known {
         Ok(())
     }
 
-    fn add_ends(&mut self, ends: Ends) -> Result<(), Failed> {
-        for row in ends.entries {
-            self.entries.insert(id(&row, 0)?, number(&row, 1)?);
+    /// Gives the position.
+    fn add_ends(&mut self, rows: Vec<Row>) -> Result<u64, Failed> {
+        let mut position = 0;
+        for row in &rows {
+            let end = number(row, 2)?;
+            match row.try_get(0)? {
+                "entries" => drop(self.entries.insert(id(row, 1)?, end)),
+                "steps" => drop(self.steps.insert(id(row, 1)?, end)),
+                "open" => drop(self.open_steps.insert((id(row, 1)?, u32::try_from(end).unwrap_or(u32::MAX)))),
+                "events" => drop(self.events.insert(id(row, 1)?, (end, number(row, 3)?))),
+                _ => position = end,
+            }
         }
-        for row in ends.steps {
-            self.steps.insert(id(&row, 0)?, number(&row, 1)?);
-        }
-        for row in ends.open_steps {
-            let step = u32::try_from(number(&row, 1)?).unwrap_or(u32::MAX);
-            self.open_steps.insert((id(&row, 0)?, step));
-        }
-        self.add_events(ends.events)
+        Ok(position)
     }
 
     fn add_events(&mut self, rows: Vec<Row>) -> Result<(), Failed> {
@@ -200,25 +176,31 @@ impl Taken {
     }
 }
 
-/// Where what is appended ends.
-struct Ends {
-    entries: Vec<Row>,
-    steps: Vec<Row>,
-    open_steps: Vec<Row>,
-    events: Vec<Row>,
+fn run_at(row: &Row) -> Result<RunAt, Failed> {
+    let state: &str = row.try_get(4)?;
+    let state = RunTag::from_name(state).ok_or_else(|| Failed::Body(format!("a run is {state:?}")))?;
+    let last_write = optional_number(row, 5)?.zip(optional_number(row, 6)?);
+    Ok(RunAt { state, epoch: number(row, 2)?, journal: number(row, 3)?, last_write })
 }
 
-impl Ends {
-    async fn load(connection: &Connection, named: &Named) -> Result<Self, Failed> {
-        let (entries, steps, open_steps, events) = tokio::join!(
-            biased;
-            by_id(connection, ENTRIES, &named.entries),
-            by_id(connection, STEPS, &named.steps),
-            by_id(connection, OPEN_STEPS, &named.steps),
-            by_id(connection, EVENTS, &named.events),
-        );
-        Ok(Self { entries: entries?, steps: steps?, open_steps: open_steps?, events: events? })
+async fn rows(connection: &Connection, named: &Named) -> Result<Vec<Row>, Failed> {
+    if named.runs.is_empty() && named.sessions.is_empty() && named.tasks.is_empty() {
+        return Ok(Vec::new());
     }
+    let (runs, sessions, tasks) = (ids(&named.runs), ids(&named.sessions), ids(&named.tasks));
+    connection.all(ROWS, &[&runs, &sessions, &tasks]).await
+}
+
+async fn ends(connection: &Connection, named: &Named) -> Result<Vec<Row>, Failed> {
+    let (entries, steps, events) = (ids(&named.entries), ids(&named.steps), ids(&named.events));
+    connection.all(ENDS, &[&entries, &steps, &events]).await
+}
+
+fn ids<'a, T>(ids: &'a BTreeSet<T>) -> Vec<Id>
+where
+    Id: From<&'a T>,
+{
+    ids.iter().map(Id::from).collect()
 }
 
 // The rows of these keys; nothing is asked where there are none.
@@ -230,8 +212,7 @@ where
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<Id> = ids.iter().map(Id::from).collect();
-    connection.all(sql, &[&ids]).await
+    connection.all(sql, &[&self::ids(ids)]).await
 }
 
 async fn by_text(connection: &Connection, sql: &str, texts: &BTreeSet<String>) -> Result<Vec<Row>, Failed> {

@@ -29,6 +29,7 @@ impl Named {
     fn in_expect(&mut self, expect: &Expect) {
         match expect {
             Expect::Run { id, .. } => self.runs.extend([*id]),
+            Expect::Ended { run } => self.runs.extend([*run]),
             Expect::Session { id, .. } => self.sessions.extend([*id]),
             Expect::Inputs { task, .. } => self.tasks.extend([*task]),
             Expect::TaskName { namespace, name } => self.names.extend([(namespace.clone(), name.clone())]),
@@ -55,6 +56,10 @@ impl Named {
             }
             Write::Input(input) => self.tasks.extend([input.task]),
             Write::Consume { task, .. } | Write::Archive { task, .. } => self.tasks.extend([*task]),
+            Write::Forget(forgotten) => {
+                self.tasks.insert(forgotten.task);
+                self.sessions.extend(forgotten.session);
+            }
             Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
             Write::Renewal { worker, .. } | Write::Standing { worker, .. } => {
                 self.workers.extend([worker.clone()])

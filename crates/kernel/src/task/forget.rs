@@ -1,0 +1,34 @@
+//! A task that ended long ago is forgotten: its rows go, its name and its key are free again. A conversation that its
+//! caller named stays, for others may go on with it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Task;
+use crate::{Bundle, Command, Expect, RunId, SessionId, TaskId, Timestamp, Write};
+
+/// What goes, all that belongs to it included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    pub task: TaskId,
+    pub run: RunId,
+    /// If it was the task's alone.
+    pub session: Option<SessionId>,
+    pub namespace: String,
+    pub name: String,
+    pub key: Option<String>,
+}
+
+/// The bundle that forgets it, if it ended by then.
+pub fn forget(task: &Task, ended_by: Timestamp) -> Option<Bundle> {
+    task.ended_at.filter(|ended| *ended <= ended_by)?;
+    let forgotten = Forgotten {
+        task: task.id,
+        run: task.run,
+        session: task.request.session_key.is_none().then_some(task.session),
+        namespace: task.namespace.clone(),
+        name: task.name.clone(),
+        key: task.request.idempotency_key.clone(),
+    };
+    let bundle = Bundle::new(Command::Forget).expect(Expect::Ended { run: task.run });
+    Some(bundle.write(Write::Forget(forgotten)))
+}
