@@ -6,6 +6,7 @@
 
 mod ground;
 mod http;
+mod load;
 mod machine;
 mod measure;
 mod office;
@@ -63,6 +64,7 @@ async fn measure_all(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             Measurement::Journal => measure::journal::measure(bench, report)?,
             Measurement::Loop => measure::loop_step::measure(bench, report)?,
             Measurement::History => measure::history::measure(bench, report).await?,
+            Measurement::Shared => measure::shared::measure(bench, report).await?,
             Measurement::StartUp => measure::start_up::measure(bench, report).await?,
         }
     }

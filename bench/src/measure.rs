@@ -5,6 +5,7 @@ pub mod floors;
 pub mod history;
 pub mod journal;
 pub mod loop_step;
+pub mod shared;
 pub mod start_up;
 pub mod three_steps;
 

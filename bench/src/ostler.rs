@@ -1,5 +1,6 @@
-//! `ostler up` as a child process: started, known to be ready, asked what it used, stopped.
+//! `ostler up` or `ostler server` as a child process: started, known to be ready, asked what it used, stopped.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,11 @@ pub struct Used {
 impl Ostler {
     /// Starts it on a free port and returns when it answers.
     pub async fn start(binary: &Path, data: &Path) -> anyhow::Result<Self> {
+        Self::start_as(binary, data, &["up"]).await
+    }
+
+    /// With another command than `up`, or with more arguments.
+    pub async fn start_as(binary: &Path, data: &Path, command: &[&str]) -> anyhow::Result<Self> {
         fs::create_dir_all(data)?;
         let announcement = data.join("server.json");
         if announcement.exists() {
@@ -47,7 +53,7 @@ impl Ostler {
             fs::remove_file(&announcement)?;
         }
         let began = Instant::now();
-        let mut child = spawn(binary, data)?;
+        let mut child = spawn(binary, data, command)?;
         let address = match wait_for(&mut child, &announcement, began) {
             Ok(address) => address,
             Err(error) => {
@@ -83,6 +89,11 @@ impl Ostler {
         self.data.join("store.db")
     }
 
+    /// What workers show, if it takes any that dial.
+    pub fn worker_token_file(&self) -> PathBuf {
+        self.data.join("worker-token")
+    }
+
     pub async fn connect(&self) -> anyhow::Result<Connection> {
         Connection::open(self.address, Some(&self.token)).await
     }
@@ -108,12 +119,7 @@ impl Ostler {
 
     /// User and system time of all threads, those included that have ended.
     fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(self.proc_file("stat")).context("the server is gone")?;
-        // The name in brackets may hold anything; behind it utime and stime stand 12th and 13th.
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).context("a stat without a name")?;
-        let times = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-        let ticks = times.sum::<Result<u64, _>>().context("a stat without times")?;
-        Ok(TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
+        cpu_of(self.child.id()).context("the server is gone")
     }
 
     fn written(&self) -> anyhow::Result<u64> {
@@ -152,14 +158,31 @@ impl Used {
     }
 }
 
-fn spawn(binary: &Path, data: &Path) -> anyhow::Result<Child> {
-    let mut command = Command::new(binary);
-    command.args(["up", "--quiet", "--listen", "127.0.0.1:0", "--data"]).arg(data);
-    for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG"] {
-        command.env_remove(format!("OSTLER_{name}"));
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+fn spawn(binary: &Path, data: &Path, arguments: &[&str]) -> anyhow::Result<Child> {
+    let mut command = quiet(binary, arguments);
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data);
     command.spawn().context("the ostler binary can't be started")
+}
+
+/// The binary with these arguments, that says nothing and hears nothing of this shell's settings.
+pub fn quiet(binary: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary);
+    let is_setting = |name: &OsString| name.to_string_lossy().starts_with("OSTLER_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+        command.env_remove(name);
+    }
+    command.args(arguments).arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// What a process used so far.
+pub fn cpu_of(process: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in brackets may hold anything; behind it utime and stime stand 12th and 13th.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).context("a stat without a name")?;
+    let times = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks = times.sum::<Result<u64, _>>().context("a stat without times")?;
+    Ok(TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
 }
 
 fn wait_for(child: &mut Child, announcement: &Path, began: Instant) -> anyhow::Result<SocketAddr> {

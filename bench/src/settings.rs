@@ -45,6 +45,10 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 4000, value_parser = at_least_one)]
     pub cost_tasks: usize,
 
+    /// Tasks on PostgreSQL behind which dead rows are counted
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
+    pub shared_tasks: usize,
+
     /// Starts of the server
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one)]
     pub starts: usize,
@@ -64,6 +68,8 @@ pub enum Measurement {
     Loop,
     /// The cost of a task with few and with many finished ones in the store
     History,
+    /// PostgreSQL and workers that dial: how soon tasks are picked up, throughput, cost, dead rows
+    Shared,
     /// Start to ready, and memory when idle
     StartUp,
 }

@@ -8,6 +8,7 @@ mod known;
 mod read;
 mod row;
 pub(crate) mod schema;
+mod statement;
 pub mod tls;
 mod twist;
 mod watch;
@@ -95,6 +96,9 @@ enum Failed {
     /// The database can't hold a value, such as a text with a NUL in it.
     #[error("the database can't hold it: {}", said(.0))]
     Unfit(tokio_postgres::Error),
+    /// It holds what can't be said in a script; by itself it may be refused.
+    #[error("a text has a NUL in it")]
+    Unsaid,
     /// More events than a transaction has positions for.
     #[error("too many events at once")]
     TooMany,
@@ -127,6 +131,17 @@ impl From<tokio_postgres::Error> for Failed {
 }
 
 impl Failed {
+    /// Of a message that ends with a commit. Only what the database says of a statement in it tells that nothing counts.
+    fn of_commit(self) -> Self {
+        match self {
+            Failed::Database(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                Failed::Constraint(0)
+            }
+            Failed::Database(error) => Failed::Commit(error),
+            known => known,
+        }
+    }
+
     /// The same failure, of the row at this place.
     fn at(self, place: usize) -> Self {
         match self {
@@ -277,6 +292,7 @@ impl Failed {
             | Failed::Constraint(_)
             | Failed::Held
             | Failed::Unfit(_)
+            | Failed::Unsaid
             | Failed::TooMany => true,
             Failed::InTheWay | Failed::Database(_) | Failed::Silent | Failed::Commit(_) | Failed::Body(_) => {
                 false

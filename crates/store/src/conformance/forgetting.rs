@@ -10,26 +10,28 @@ use super::world::{World, answers, asks_for_tools};
 use crate::{StoreExt, TaskRef};
 
 pub async fn of_a_forgotten_task_nothing_is_left(world: World) {
+    let told = world.running().await;
+    world.must(world.journal(&told, &asks_for_tools(&told, &["search"]))).await;
+    world.must(world.input(&world.view(told.run.id).await, "and this")).await;
     let waiting = world.running().await;
-    world.must(world.input(&waiting, "and this")).await;
-    let waiting = world.view(waiting.run.id).await;
     world.must(world.wait_for(&waiting, BlockerKind::Approval)).await;
-    let waiting = world.view(waiting.run.id).await;
-    let blocker = waiting.blocker.clone().expect("a blocker").id;
-    world.must(world.cancel(&waiting)).await;
-    let view = world.ended(waiting.run.id).await;
-    world.must(world.forget(&view)).await;
-    let (task, run, session) = (view.task.id, view.run.id, view.session.id);
+    let blocker = world.view(waiting.run.id).await.blocker.expect("a blocker").id;
     let store = &world.store;
-    assert_eq!(store.task(TaskRef::Id(task)).await, Ok(None));
-    assert_eq!(store.run_view(run).await, Ok(None));
-    assert_eq!(store.run(run).await, Ok(None));
-    assert_eq!(store.steps(run).await, Ok(vec![]));
-    assert_eq!(store.session(session).await, Ok(None));
-    assert_eq!(store.entries(session, 0, None).await, Ok(vec![]));
-    assert_eq!(store.inputs(task, 0).await, Ok(vec![]));
+    for run in [told.run.id, waiting.run.id] {
+        world.must(world.cancel(&world.view(run).await)).await;
+        let view = world.ended(run).await;
+        world.must(world.forget(&view)).await;
+        let (task, session) = (view.task.id, view.session.id);
+        assert_eq!(store.task(TaskRef::Id(task)).await, Ok(None));
+        assert_eq!(store.run_view(run).await, Ok(None));
+        assert_eq!(store.run(run).await, Ok(None));
+        assert_eq!(store.steps(run).await, Ok(vec![]));
+        assert_eq!(store.session(session).await, Ok(None));
+        assert_eq!(store.entries(session, 0, None).await, Ok(vec![]));
+        assert_eq!(store.inputs(task, 0).await, Ok(vec![]));
+        assert_eq!(store.events(task, 0, 10).await, Ok(vec![]));
+    }
     assert_eq!(store.blocker(blocker).await, Ok(None));
-    assert_eq!(store.events(task, 0, 10).await, Ok(vec![]));
     assert_eq!(store.log(0, 10).await, Ok(vec![]));
 }
 

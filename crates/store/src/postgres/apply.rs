@@ -1,17 +1,11 @@
-//! Writes the rows of bundles that count, inside the transaction of their batch. All statements are sent at once;
-//! the database carries them out in that order.
+//! Writes the rows of bundles that count, inside the transaction of their batch.
 
 mod append;
 
-use std::{
-    collections::BTreeMap,
-    future::{Future, poll_fn},
-    pin::Pin,
-    task::Poll,
-};
+use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    Lease, Run, Session, Task, Timestamp, Worker, Write,
+    Run, Session, Task, Timestamp, Worker, Write,
     resource::{ResourceKey, StoredResource},
     task::{forget::Forgotten, input::Input},
 };
@@ -19,8 +13,9 @@ use ostler_kernel::{
 use self::append::Appended;
 use super::{
     Failed,
-    connection::{Connection, Params},
+    connection::Connection,
     row::{Id, signed},
+    statement::{Call, Script},
 };
 use crate::{
     Hint,
@@ -83,7 +78,7 @@ const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, versio
     version = excluded.version, generation = excluded.generation, created_at = excluded.created_at, \
     body = excluded.body";
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
-const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
 
 const ALL: [&str; 21] = [
     INSERT_TASK,
@@ -109,15 +104,13 @@ const ALL: [&str; 21] = [
     PUT_BLOB,
 ];
 
-/// Makes a connection ready to write.
-pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    let (rows, appended) = tokio::join!(biased; connection.prepare_all(&ALL), append::prepare(connection));
-    rows.and(appended)
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().chain(append::ALL)
 }
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Care {
+enum Care {
     /// What is appended to a table goes there in one statement. If something is in the way, nobody knows what.
     Gathered,
     /// Each by itself, so that the first that is kept out can be named.
@@ -149,210 +142,208 @@ fn parts<'a>(rows: &'a [Row<'a>], care: Care) -> Vec<Part<'a>> {
 }
 
 /// Writes the rows. Tells the place of the first that a unique index kept out, as far as that is known.
-pub async fn apply(connection: &Connection, rows: &[Row<'_>], care: Care) -> Result<(), Failed> {
-    let parts = parts(rows, care);
-    let mut writing: Vec<_> = parts.iter().map(|part| Box::pin(write(connection, part))).collect();
-    let mut written: Vec<Option<Result<bool, Failed>>> = Vec::new();
-    // Once around sends them all, in order.
-    for future in &mut writing {
-        written.push(poll_once(future.as_mut()).await);
-    }
-    let mut outcome = Ok(());
-    for ((part, future), written) in parts.iter().zip(writing).zip(written) {
-        let place = part.place;
-        let stood = match written {
-            Some(stood) => stood,
-            None => future.await,
-        };
-        match stood {
-            Ok(true) => {}
-            Ok(false) if outcome.is_ok() => outcome = Err(Failed::KeptOut(place)),
-            // Behind the first that failed the transaction is lost, and so the rest says nothing.
-            Err(error) if outcome.is_ok() => outcome = Err(error.at(place)),
-            Ok(false) | Err(_) => {}
+pub async fn apply(connection: &Connection, rows: &[Row<'_>]) -> Result<(), Failed> {
+    for part in parts(rows, Care::EachAlone) {
+        for (call, must_stand) in calls(&part)? {
+            let touched = call.execute(connection).await.map_err(|error| error.at(part.place))?;
+            if must_stand && touched == 0 {
+                return Err(Failed::KeptOut(part.place));
+            }
         }
     }
-    outcome
+    Ok(())
 }
 
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
+/// Adds the statements that write the rows to a script. It fails if a unique index keeps one out.
+pub fn add_to(script: &mut Script<'_>, rows: &[Row<'_>]) -> Result<(), Failed> {
+    for part in parts(rows, Care::Gathered) {
+        for (call, _) in calls(&part)? {
+            script.call(&call)?;
+        }
+    }
+    Ok(())
 }
 
-async fn write(connection: &Connection, part: &Part<'_>) -> Result<bool, Failed> {
+/// What has to be carried out, and whether it has to touch a row: if it does not, one is in its way, or none is where one
+/// must be.
+type Calls<'a> = Vec<(Call<'a>, bool)>;
+
+fn calls<'a>(part: &Part<'a>) -> Result<Calls<'a>, Failed> {
     match part.appended {
-        Some(kind) => append::append(connection, kind, &part.rows).await,
-        None => put(connection, part.rows[0]).await,
+        Some(kind) => Ok(vec![(append::call(kind, &part.rows), true)]),
+        None => put(part.rows[0]),
     }
 }
 
-/// Whether it stands: false if a row is there that is in its way, or none where one must be.
-async fn put(connection: &Connection, row: &Row<'_>) -> Result<bool, Failed> {
+fn put<'a>(row: &Row<'a>) -> Result<Calls<'a>, Failed> {
     let text = row.text;
-    let any = |changed: Result<u64, Failed>| changed.map(|_| true);
-    match row.write {
-        Write::NewTask(task) => insert_task(connection, task, text).await,
-        Write::Task(task) => {
-            any(connection.execute(UPDATE_TASK, &[&Id::from(&task.id), &task.state.name(), &text]).await)
-        }
-        Write::NewRun(run) => insert_run(connection, run, text).await,
-        Write::Run(run) => any(update_run(connection, run, text).await),
-        Write::RunProgress(run) => any(progress_run(connection, run, text).await),
-        Write::Session(session) => put_session(connection, session, text).await,
+    Ok(match row.write {
+        Write::NewTask(task) => vec![(insert_task(task, text)?, true)],
+        Write::Task(task) => vec![(
+            Call::new(UPDATE_TASK, [Id::from(&task.id).into(), task.state.name().into(), text.into()]),
+            false,
+        )],
+        Write::NewRun(run) => vec![(put_lane(run), false), (insert_run(run, text), true)],
+        Write::Run(run) => vec![(update_run(run, text), false)],
+        Write::RunProgress(run) => vec![(progress_run(run, text), false)],
+        Write::Session(session) => vec![put_session(session, text)],
         // These are appended.
-        Write::Step(_) | Write::Entry { .. } | Write::Event { .. } => Ok(true),
-        Write::Input(input) => insert_input(connection, input, text).await,
+        Write::Step(_) | Write::Entry { .. } | Write::Event { .. } => Vec::new(),
+        Write::Input(input) => insert_input(input, text),
         Write::Consume { task, upto, run } => {
             let (task, upto, run) = (Id::from(task), signed(*upto), Id::from(run));
-            let (inputs, counted) = tokio::join!(
-                biased;
-                async { connection.execute(CONSUME, &[&task, &upto, &run]).await },
-                async { connection.execute(CONSUMED, &[&task, &upto]).await },
-            );
-            any(inputs.and(counted))
+            vec![
+                (Call::new(CONSUME, [task.into(), upto.into(), run.into()]), false),
+                (Call::new(CONSUMED, [task.into(), upto.into()]), false),
+            ]
         }
         Write::Blocker(blocker) => {
             let (id, task) = (Id::from(&blocker.id), Id::from(&blocker.task));
-            any(connection.execute(PUT_BLOCKER, &[&id, &task, &text]).await)
+            vec![(Call::new(PUT_BLOCKER, [id.into(), task.into(), text.into()]), false)]
         }
         Write::Archive { task, at } => {
-            any(connection.execute(ARCHIVE, &[&Id::from(task), &at.as_millis()]).await)
+            vec![(Call::new(ARCHIVE, [Id::from(task).into(), at.as_millis().into()]), false)]
         }
         Write::Forget(Forgotten { task, run, session, .. }) => {
             let session = session.as_ref().map(Id::from);
-            any(connection.execute(FORGET, &[&Id::from(task), &Id::from(run), &session]).await)
+            vec![(Call::new(FORGET, [Id::from(task).into(), Id::from(run).into(), session.into()]), false)]
         }
-        Write::Worker(worker) => any(put_worker(connection, worker).await),
+        Write::Worker(worker) => vec![(put_worker(worker)?, false)],
         Write::Renewal { worker, counter } => {
-            any(connection.execute(RENEW, &[worker, &signed(*counter)]).await)
+            vec![(Call::new(RENEW, [worker.into(), signed(*counter).into()]), false)]
         }
         Write::Standing { worker, standing } => {
-            any(connection.execute(STAND, &[worker, &standing.name()]).await)
+            vec![(Call::new(STAND, [worker.into(), standing.name().into()]), false)]
         }
-        Write::Resource(resource) => any(put_resource(connection, resource, text).await),
-        Write::DeleteResource(key) => {
-            any(connection.execute(DELETE_RESOURCE, &[&key.kind, &key.namespace, &key.name]).await)
+        Write::Resource(resource) => vec![(put_resource(resource, text), false)],
+        Write::DeleteResource(ResourceKey { kind, namespace, name }) => {
+            vec![(Call::new(DELETE_RESOURCE, [kind.into(), namespace.into(), name.into()]), false)]
         }
         Write::Blob { id, bytes } => {
-            any(connection.execute(PUT_BLOB, &[&id.as_bytes().as_slice(), bytes]).await)
+            vec![(Call::new(PUT_BLOB, [id.as_bytes().as_slice().into(), bytes.as_slice().into()]), false)]
         }
-    }
+    })
 }
 
-async fn progress_run(connection: &Connection, run: &Run, body: &str) -> Result<u64, Failed> {
+fn insert_task<'a>(task: &'a Task, body: &'a str) -> Result<Call<'a>, Failed> {
+    let request = serde_json::to_string(&task.request).map_err(|error| Failed::Body(error.to_string()))?;
+    let (id, key) = (Id::from(&task.id), task.request.idempotency_key.as_ref());
+    let (namespace, name, state) = (&task.namespace, &task.name, task.state.name());
+    let values =
+        [id.into(), namespace.into(), name.into(), key.into(), state.into(), request.into(), body.into()];
+    Ok(Call::new(INSERT_TASK, values))
+}
+
+fn put_lane(run: &Run) -> Call<'_> {
+    let lane = &run.lane;
+    let slots = lane.limit.map(i64::from);
+    let values = [
+        (&lane.namespace).into(),
+        lane.key().into(),
+        slots.into(),
+        (&lane.class).into(),
+        lane.requires.text().into(),
+    ];
+    Call::new(PUT_LANE, values)
+}
+
+fn insert_run<'a>(run: &'a Run, body: &'a str) -> Call<'a> {
+    let (id, task, session) = (Id::from(&run.id), Id::from(&run.task), Id::from(&run.session));
+    let values = [
+        id.into(),
+        task.into(),
+        session.into(),
+        signed(run.order).into(),
+        run.tag().name().into(),
+        signed(run.epoch).into(),
+        signed(run.journal).into(),
+        run.rank().into(),
+        due(run).map(Timestamp::as_millis).into(),
+        body.into(),
+        (&run.lane.namespace).into(),
+        run.lane.key().into(),
+    ];
+    Call::new(INSERT_RUN, values)
+}
+
+fn update_run<'a>(run: &'a Run, body: &'a str) -> Call<'a> {
+    let (write_epoch, write_number) = run.last_write.unzip();
+    let lease = run.lease();
+    let values = [
+        Id::from(&run.id).into(),
+        run.tag().name().into(),
+        signed(run.epoch).into(),
+        signed(run.journal).into(),
+        write_epoch.map(signed).into(),
+        write_number.map(signed).into(),
+        run.rank().into(),
+        due(run).map(Timestamp::as_millis).into(),
+        run.is_live().then_some(true).into(),
+        run.is_terminal().into(),
+        lease.map(|lease| &lease.worker).into(),
+        lease.map(|lease| signed(lease.incarnation)).into(),
+        lease.map(|lease| signed(lease.claim)).into(),
+        body.into(),
+    ];
+    Call::new(UPDATE_RUN, values)
+}
+
+fn progress_run<'a>(run: &Run, body: &'a str) -> Call<'a> {
     let (epoch, number) = run.last_write.unzip();
     let (epoch, number) = (epoch.map(signed), number.map(signed));
     let (id, journal) = (Id::from(&run.id), signed(run.journal));
-    connection.execute(PROGRESS_RUN, &[&id, &journal, &epoch, &number, &body]).await
+    Call::new(PROGRESS_RUN, [id.into(), journal.into(), epoch.into(), number.into(), body.into()])
 }
 
-async fn put_session(connection: &Connection, session: &Session, body: &str) -> Result<bool, Failed> {
+fn put_session<'a>(session: &'a Session, body: &'a str) -> (Call<'a>, bool) {
     let (id, version) = (Id::from(&session.id), signed(session.version));
     if session.version > 1 {
-        return connection.execute(UPDATE_SESSION, &[&id, &version, &body]).await.map(|_| true);
+        return (Call::new(UPDATE_SESSION, [id.into(), version.into(), body.into()]), false);
     }
     let Session { namespace, subject, key, .. } = session;
-    Ok(connection.execute(INSERT_SESSION, &[&id, namespace, subject, key, &version, &body]).await? == 1)
+    let values =
+        [id.into(), namespace.into(), subject.into(), key.as_ref().into(), version.into(), body.into()];
+    (Call::new(INSERT_SESSION, values), true)
 }
 
-async fn put_worker(connection: &Connection, worker: &Worker) -> Result<u64, Failed> {
-    let numbers = [worker.incarnation, worker.counter, worker.claims, worker.instance].map(signed);
-    let [incarnation, counter, claims, instance] = &numbers;
-    let at = worker.registered_at.as_millis();
+fn insert_input<'a>(input: &Input, body: &'a str) -> Calls<'a> {
+    let (task, number) = (Id::from(&input.task), signed(input.number));
+    let consumed_by = input.consumed_by.as_ref().map(Id::from);
+    vec![
+        (Call::new(INSERT_INPUT, [task.into(), number.into(), consumed_by.into(), body.into()]), true),
+        (Call::new(LAST_INPUT, [task.into(), number.into()]), false),
+    ]
+}
+
+fn put_worker(worker: &Worker) -> Result<Call<'_>, Failed> {
     let offer = serde_json::to_string(&worker.offer).map_err(|error| Failed::Body(error.to_string()))?;
-    let (name, standing) = (&worker.name, worker.standing.name());
-    connection
-        .execute(PUT_WORKER, &[name, incarnation, counter, claims, &at, instance, &offer, &standing])
-        .await
+    let values = [
+        (&worker.name).into(),
+        signed(worker.incarnation).into(),
+        signed(worker.counter).into(),
+        signed(worker.claims).into(),
+        worker.registered_at.as_millis().into(),
+        signed(worker.instance).into(),
+        offer.into(),
+        worker.standing.name().into(),
+    ];
+    Ok(Call::new(PUT_WORKER, values))
 }
 
-async fn put_resource(connection: &Connection, resource: &StoredResource, body: &str) -> Result<u64, Failed> {
+fn put_resource<'a>(resource: &'a StoredResource, body: &'a str) -> Call<'a> {
     let ResourceKey { kind, namespace, name } = &resource.key;
     let (version, generation) = (signed(resource.version), signed(resource.generation));
     let at = resource.created_at.as_millis();
-    connection.execute(PUT_RESOURCE, &[kind, namespace, name, &version, &generation, &at, &body]).await
-}
-
-async fn insert_task(connection: &Connection, task: &Task, body: &str) -> Result<bool, Failed> {
-    let request = serde_json::to_string(&task.request).map_err(|error| Failed::Body(error.to_string()))?;
-    let (id, key, state) = (Id::from(&task.id), &task.request.idempotency_key, task.state.name());
-    let inserted = connection
-        .execute(INSERT_TASK, &[&id, &task.namespace, &task.name, key, &state, &request, &body])
-        .await?;
-    Ok(inserted == 1)
-}
-
-async fn insert_run(connection: &Connection, run: &Run, body: &str) -> Result<bool, Failed> {
-    let lane = &run.lane;
-    let slots = lane.limit.map(i64::from);
-    let (key, requires) = (lane.key(), lane.requires.text());
-    let (id, task, session) = (Id::from(&run.id), Id::from(&run.task), Id::from(&run.session));
-    let (place, epoch, journal) = (signed(run.order), signed(run.epoch), signed(run.journal));
-    let (state, rank, due) = (run.tag().name(), run.rank(), due(run).map(Timestamp::as_millis));
-    let (lane_put, inserted) = tokio::join!(
-        biased;
-        async {
-            let (namespace, class) = (&lane.namespace, &lane.class);
-            connection.execute(PUT_LANE, &[namespace, &key, &slots, class, &requires]).await
-        },
-        async {
-            let (namespace, class) = (&lane.namespace, &key);
-            let row: Params<'_> = &[
-                &id, &task, &session, &place, &state, &epoch, &journal, &rank, &due, &body, namespace, class,
-            ];
-            connection.execute(INSERT_RUN, row).await
-        },
-    );
-    lane_put?;
-    Ok(inserted? == 1)
-}
-
-async fn update_run(connection: &Connection, run: &Run, body: &str) -> Result<u64, Failed> {
-    let (epoch, journal) = (signed(run.epoch), signed(run.journal));
-    let (write_epoch, write_number) = run.last_write.unzip();
-    let (write_epoch, write_number) = (write_epoch.map(signed), write_number.map(signed));
-    let (rank, due) = (run.rank(), due(run).map(Timestamp::as_millis));
-    let (live, ended) = (run.is_live().then_some(true), run.is_terminal());
-    let lease = run.lease();
-    let (worker, incarnation, claim) = (
-        lease.map(|lease| &lease.worker),
-        lease.map(|lease| signed(lease.incarnation)),
-        lease.map(|lease: &Lease| signed(lease.claim)),
-    );
-    let (id, state) = (Id::from(&run.id), run.tag().name());
-    let row: Params<'_> = &[
-        &id,
-        &state,
-        &epoch,
-        &journal,
-        &write_epoch,
-        &write_number,
-        &rank,
-        &due,
-        &live,
-        &ended,
-        &worker,
-        &incarnation,
-        &claim,
-        &body,
+    let values = [
+        kind.into(),
+        namespace.into(),
+        name.into(),
+        version.into(),
+        generation.into(),
+        at.into(),
+        body.into(),
     ];
-    connection.execute(UPDATE_RUN, row).await
-}
-
-async fn insert_input(connection: &Connection, input: &Input, body: &str) -> Result<bool, Failed> {
-    let (task, number) = (Id::from(&input.task), signed(input.number));
-    let consumed_by = input.consumed_by.as_ref().map(Id::from);
-    let (inserted, counted) = tokio::join!(
-        biased;
-        async { connection.execute(INSERT_INPUT, &[&task, &number, &consumed_by, &body]).await },
-        async { connection.execute(LAST_INPUT, &[&task, &number]).await },
-    );
-    counted?;
-    Ok(inserted? == 1)
+    Call::new(PUT_RESOURCE, values)
 }
 
 /// What the writes tell those who watch.

@@ -1,32 +1,35 @@
-//! Gives ready runs to a worker, in a transaction of its own. What needs no earlier answer is asked for at once.
+//! Gives ready runs to a worker, in a transaction of its own. What needs no earlier answer is asked for in one message.
 
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    Lease, RunId, RunTag, Worker,
+    Lease, Run, RunId, RunTag, Timestamp, Worker,
     queue::{self, Candidate, Lane, Requirements, Rooms, Shares},
     run::claim::claim,
     worker::{Offer, Standing},
 };
-use tokio_postgres::Row;
 
 use super::{
-    Failed,
-    apply::{self, Care, apply},
+    Failed, apply,
     connection::{Connection, Params},
-    known::Known,
-    row::{self, Id, from_json, id, most, signed},
+    known::{self, Known},
+    row::{Id, id, most, parse, signed},
+    statement::{Call, Found, Script, Value},
     writer::{Counted, place_events},
 };
-use crate::{Claim, Claimed, Hint, body, planted::Bug, turns::Turns};
+use crate::{
+    Claim, Claimed, Hint,
+    body::{self, TaskBody},
+    planted::Bug,
+    turns::Turns,
+};
 
 /// Locked, so that claims of one worker go one after the other.
-const WORKER: &str = "SELECT name, incarnation, counter, claims, registered_at, instance, offer, standing \
+const WORKER: &str = "SELECT 'worker', name, incarnation, counter, claims, registered_at, instance, offer, standing \
     FROM workers WHERE name = $1 FOR UPDATE";
 
 /// What this very claim was given before, if its answer was lost.
-const HELD: &str =
-    "SELECT id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
+const HELD: &str = "SELECT 'held', id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
 
 /// Lanes in which something is ready. Steps from lane to lane in the index of what is ready.
 const LANES: &str = "WITH RECURSIVE ready AS (\
@@ -34,7 +37,7 @@ const LANES: &str = "WITH RECURSIVE ready AS (\
         UNION ALL \
         SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
         FROM ready WHERE ready.lane IS NOT NULL) \
-    SELECT namespace, coalesce(pool, class), slots, requires, lanes.id \
+    SELECT 'lane', namespace, coalesce(pool, class), slots, requires, lanes.id \
     FROM ready JOIN lanes ON lanes.id = ready.lane";
 
 /// All lanes that share a limit with one of these classes, or lie in one of these namespaces.
@@ -52,77 +55,108 @@ const READY: &str = "SELECT wanted.lane, first.id, first.rank FROM unnest($1::bi
 
 const REMEMBER: &str = "UPDATE workers SET claims = $2 WHERE name = $1";
 
-const ROWS: &str = "SELECT request, tasks.body, runs.body, sessions.body \
+const ROWS: &str = "SELECT 'row', request, tasks.body, runs.body, sessions.body \
     FROM runs JOIN tasks ON tasks.id = runs.task JOIN sessions ON sessions.id = runs.session \
     WHERE runs.id = ANY($1) ORDER BY tasks.id FOR NO KEY UPDATE OF tasks";
 
-/// Makes a connection ready to claim: a statement that had to be prepared first would be late.
+/// What scripts call.
+pub const NAMED: [&str; 5] = [WORKER, HELD, LANES, REMEMBER, ROWS];
+
+/// Makes a connection ready for the rest: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    connection.prepare_all(&[WORKER, HELD, LANES, LOCK_LANES, BUSY, READY, REMEMBER, ROWS]).await
+    connection.prepare_all(&[LOCK_LANES, BUSY, READY]).await
 }
 
-/// Inside a transaction that begins here, and that the caller ends.
+/// In a transaction that begins here, and ends unless it fails.
 pub async fn claim_runs(
     connection: &Connection,
     request: &Claim,
     turns: &mut Turns,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
-    let lease = &request.lease;
-    let (begun, worker, held, lanes) = tokio::join!(
-        biased;
-        connection.client.batch_execute("BEGIN"),
-        load_worker(connection, lease),
-        held(connection, lease),
-        connection.all(LANES, &[]),
-    );
-    begun?;
-    let (worker, held, lanes) = (worker?, held?, lanes?);
-    let Some(worker) = worker.filter(|worker| turns.admit(lease, worker, connection.planted)) else {
-        return Ok(Default::default());
+    let Asked { worker, held, lanes } = ask(connection, &request.lease).await?;
+    let worker = worker.filter(|worker| turns.admit(&request.lease, worker, connection.planted));
+    let is_sent_again = !held.is_empty() && !connection.planted.is(Bug::LostClaimServedAnew);
+    let given = match worker {
+        Some(_) if is_sent_again => {
+            let mut script = Script::on(connection);
+            script.call(&rows_of(&held))?;
+            return end(connection, (claimed(&held, &script.run().await?)?, Hint::default())).await;
+        }
+        Some(worker) if worker.standing == Standing::Open => {
+            let lanes = open_to(&worker.offer, lanes);
+            let rooms = rooms(connection, &lanes, &request.shares).await?;
+            let candidates = candidates(connection, request.slots, &rooms, lanes).await?;
+            queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served)
+        }
+        Some(_) | None => Vec::new(),
     };
-    if !held.is_empty() && !connection.planted.is(Bug::LostClaimServedAnew) {
-        return Ok((load(connection, &held).await?, Hint::default()));
+    if given.is_empty() {
+        return end(connection, Default::default()).await;
     }
-    if worker.standing != Standing::Open {
-        return Ok(Default::default());
-    }
-    let lanes = open_to(&worker.offer, &lanes)?;
-    let rooms = rooms(connection, &lanes, &request.shares).await?;
-    let candidates = candidates(connection, request.slots, &rooms, lanes).await?;
-    let chosen = queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served);
-    if chosen.is_empty() {
-        return Ok(Default::default());
-    }
-    give(connection, &chosen, request).await
+    give(connection, &given, request).await
 }
 
-async fn load_worker(connection: &Connection, lease: &Lease) -> Result<Option<Worker>, Failed> {
-    connection.one(WORKER, &[&lease.worker]).await?.as_ref().map(row::worker).transpose()
+async fn end<T>(connection: &Connection, answer: T) -> Result<T, Failed> {
+    connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
+    Ok(answer)
 }
 
-async fn held(connection: &Connection, lease: &Lease) -> Result<Vec<RunId>, Failed> {
+/// Who claims, what it holds by this very claim, and in which lanes something is ready.
+#[derive(Default)]
+struct Asked {
+    worker: Option<Worker>,
+    held: Vec<RunId>,
+    lanes: Lanes,
+}
+
+async fn ask(connection: &Connection, lease: &Lease) -> Result<Asked, Failed> {
     let (incarnation, claim) = (signed(lease.incarnation), signed(lease.claim));
     let state = RunTag::Running.name();
-    let rows = connection.all(HELD, &[&lease.worker, &incarnation, &claim, &state]).await?;
-    rows.iter().map(|row| id(row, 0)).collect()
+    let mut script = Script::on(connection);
+    script.say("BEGIN");
+    script.call(&Call::new(WORKER, [(&lease.worker).into()]))?;
+    script
+        .call(&Call::new(HELD, [(&lease.worker).into(), incarnation.into(), claim.into(), state.into()]))?;
+    script.call(&Call::new(LANES, []))?;
+    let mut asked = Asked::default();
+    for row in script.run().await? {
+        match row.text(0)? {
+            "worker" => asked.worker = Some(worker(&row)?),
+            "held" => asked.held.push(row.id(1)?),
+            _ => drop(asked.lanes.insert(row.number(5)?.cast_signed(), lane(&row)?)),
+        }
+    }
+    Ok(asked)
+}
+
+fn worker(row: &Found) -> Result<Worker, Failed> {
+    let standing = row.text(8)?;
+    Ok(Worker {
+        name: row.text(1)?.to_owned(),
+        incarnation: row.number(2)?,
+        counter: row.number(3)?,
+        claims: row.number(4)?,
+        registered_at: Timestamp::from_millis(row.number(5)?.cast_signed()),
+        instance: row.number(6)?,
+        offer: parse(row.text(7)?)?,
+        standing: Standing::from_name(standing)
+            .ok_or_else(|| Failed::Body(format!("a worker is {standing:?}")))?,
+    })
+}
+
+fn lane(row: &Found) -> Result<Lane, Failed> {
+    let requires = Requirements::from_text(row.text(4)?).map_err(|error| Failed::Body(error.to_string()))?;
+    let limit = row.optional_number(3)?.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+    Ok(Lane { limit, requires, ..Lane::new(row.text(1)?, row.text(2)?) })
 }
 
 /// Lanes by their number.
 type Lanes = BTreeMap<i64, Lane>;
 
 /// The lanes whose runs a worker with this offer may take.
-fn open_to(offer: &Offer, rows: &[Row]) -> Result<Lanes, Failed> {
-    let mut lanes = Lanes::new();
-    for row in rows {
-        let unreadable = |error: serde_json::Error| Failed::Body(error.to_string());
-        let limit = row.try_get::<_, Option<i64>>(2)?.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-        let requires = Requirements::from_text(row.try_get(3)?).map_err(unreadable)?;
-        if offer.meets(&requires) {
-            let lane = Lane::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?);
-            lanes.insert(row.try_get(4)?, Lane { limit, requires, ..lane });
-        }
-    }
-    Ok(lanes)
+fn open_to(offer: &Offer, mut lanes: Lanes) -> Lanes {
+    lanes.retain(|_, lane| offer.meets(&lane.requires));
+    lanes
 }
 
 /// How many more there may be where there is a limit. Leases are counted behind the locks of all lanes that share it, by
@@ -191,17 +225,15 @@ async fn give(
     chosen: &[RunId],
     request: &Claim,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
-    let claim_number = signed(request.lease.claim);
-    let last_claim: Params<'_> = &[&request.lease.worker, &claim_number];
-    let (remembered, before, known, counted) = tokio::join!(
-        biased;
-        connection.execute(REMEMBER, last_claim),
-        load(connection, chosen),
-        Known::logs_of(connection, chosen),
-        Counted::begin(connection),
-    );
-    remembered?;
-    let (before, mut known, mut counted) = (before?, known?, counted?);
+    let mut script = Script::on(connection);
+    let last_claim = [(&request.lease.worker).into(), signed(request.lease.claim).into()];
+    script.call(&Call::new(REMEMBER, last_claim))?;
+    script.call(&rows_of(chosen))?;
+    script.call(&known::logs_of(chosen))?;
+    let (rows, logs): (Vec<Found>, Vec<Found>) =
+        script.run().await?.into_iter().partition(|row| matches!(row.text(0), Ok("row")));
+    let (mut known, position) = Known::of(&logs)?;
+    let (before, mut counted) = (claimed(chosen, &rows)?, Counted::from(position));
     let (mut given, mut writes) = (Vec::new(), Vec::new());
     for Claimed { task, run, session } in before {
         let (run, rows) = claim(&task, &run, &session, request.lease.clone(), request.now);
@@ -212,16 +244,24 @@ async fn give(
     let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
     let rows: Vec<apply::Row<'_>> = place_events(&mut known, &writes, &texts, &mut counted);
     counted.check()?;
-    apply(connection, &rows, Care::Gathered).await?;
+    let mut script = Script::on(connection);
+    apply::add_to(&mut script, &rows)?;
+    script.say("COMMIT");
+    script.run().await.map_err(Failed::of_commit)?;
     Ok((given, counted.hint))
 }
 
-async fn load(connection: &Connection, runs: &[RunId]) -> Result<Vec<Claimed>, Failed> {
-    let ids: Vec<Id> = runs.iter().map(Id::from).collect();
+fn rows_of(runs: &[RunId]) -> Call<'static> {
+    Call::new(ROWS, [Value::Ids(runs.iter().map(Id::from).collect())])
+}
+
+/// The rows of these runs, in their order.
+fn claimed(runs: &[RunId], rows: &[Found]) -> Result<Vec<Claimed>, Failed> {
     let mut found = BTreeMap::new();
-    for row in connection.all(ROWS, &[&ids]).await? {
-        let (run, session): (ostler_kernel::Run, _) = (from_json(&row, 2)?, from_json(&row, 3)?);
-        found.insert(run.id, Claimed { task: row::task_alone(&row)?, run, session });
+    for row in rows {
+        let task: TaskBody = parse(row.text(2)?)?;
+        let (run, session): (Run, _) = (parse(row.text(3)?)?, parse(row.text(4)?)?);
+        found.insert(run.id, Claimed { task: task.with(parse(row.text(1)?)?), run, session });
     }
     Ok(runs.iter().filter_map(|run| found.remove(run)).collect())
 }

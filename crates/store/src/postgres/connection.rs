@@ -32,7 +32,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '3s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan; \
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-    SET jit = off";
+    SET jit = off; SET standard_conforming_strings = on";
 
 /// Waits for the database, and not for ever.
 pub async fn timely<T, E>(
@@ -49,6 +49,8 @@ pub struct Connection {
     pub client: Client,
     pub planted: Planted,
     statements: Mutex<BTreeMap<String, Statement>>,
+    /// Of statements that scripts call, by their text.
+    names: BTreeMap<&'static str, String>,
     /// What carries the messages. Ends with the connection.
     _driver: AbortOnDrop,
 }
@@ -68,7 +70,13 @@ impl Connection {
         let driver = runtime.spawn("database connection", Box::pin(driver)).abort_on_drop();
         let settings = format!("SET search_path = {}; {SETTINGS}", quote(&options.schema));
         client.batch_execute(&settings).await?;
-        Ok(Self { client, planted: options.planted, statements: Mutex::default(), _driver: driver })
+        Ok(Self {
+            client,
+            planted: options.planted,
+            statements: Mutex::default(),
+            names: BTreeMap::new(),
+            _driver: driver,
+        })
     }
 
     pub async fn prepare(&self, sql: &str) -> Result<Statement, tokio_postgres::Error> {
@@ -80,6 +88,26 @@ impl Connection {
         let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
+    }
+
+    /// Gives these statements names that a script can call them by. There they fail where they would pass over what is
+    /// in their way: a script is not asked how many rows it wrote.
+    pub async fn name_all(
+        &mut self,
+        statements: impl IntoIterator<Item = &'static str>,
+    ) -> Result<(), Failed> {
+        let mut script = String::new();
+        for sql in statements {
+            let name = format!("ostler_{}", self.names.len());
+            let failing = twist(sql, self.planted).replace(" ON CONFLICT DO NOTHING", "");
+            script.push_str(&format!("PREPARE {name} AS {failing};"));
+            self.names.insert(sql, name);
+        }
+        Ok(self.client.batch_execute(&script).await?)
+    }
+
+    pub fn name_of(&self, sql: &str) -> Result<String, Failed> {
+        self.names.get(sql).cloned().ok_or_else(|| Failed::Body(format!("not prepared: {sql}")))
     }
 
     /// Prepares these ahead, so that each is sent the moment it is its turn.

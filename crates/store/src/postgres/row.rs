@@ -73,10 +73,6 @@ pub fn number(row: &Row, column: usize) -> Result<u64, Failed> {
     Ok(row.try_get::<_, i64>(column)?.cast_unsigned())
 }
 
-pub fn optional_number(row: &Row, column: usize) -> Result<Option<u64>, Failed> {
-    Ok(row.try_get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
-}
-
 pub fn id<T: From<Id>>(row: &Row, column: usize) -> Result<T, Failed> {
     Ok(row.try_get::<_, Id>(column)?.into())
 }

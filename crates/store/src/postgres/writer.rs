@@ -9,10 +9,11 @@ use tokio::sync::oneshot;
 
 use super::{
     Failed,
-    apply::{self, Care, Row, apply, raise},
+    apply::{self, Row, apply, raise},
     claim::{self, claim_runs},
     connection::Connection,
     known::{self, Known},
+    statement::Script,
 };
 use crate::{
     Claim, Claimed, Committed, Hint, StoreError,
@@ -41,29 +42,16 @@ pub struct Counted {
     pub hint: Hint,
 }
 
-const POSITION: &str = "SELECT (base + pg_current_xact_id()::text::bigint) << 16 FROM origin";
-
 /// Makes a connection ready to write.
-pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    let position = [POSITION];
-    let (known, position, claim, apply) = tokio::join!(
-        biased;
-        known::prepare(connection),
-        connection.prepare_all(&position),
-        claim::prepare(connection),
-        apply::prepare(connection),
-    );
-    known.and(position).and(claim).and(apply)
+pub async fn prepare(connection: &mut Connection) -> Result<(), Failed> {
+    let named = known::ALL.into_iter().chain(apply::statements()).chain(claim::NAMED);
+    connection.name_all(named).await?;
+    claim::prepare(connection).await
 }
 
 impl Counted {
     /// Every transaction has positions of its own, in the order in which transactions began to write.
-    pub async fn begin(connection: &Connection) -> Result<Self, Failed> {
-        let row = connection.one(POSITION, &[]).await?;
-        row.as_ref().map_or(Ok(0), |row| super::row::number(row, 0)).map(Self::from)
-    }
-
-    fn from(position: u64) -> Self {
+    pub fn from(position: u64) -> Self {
         Self { position, end: position + (1 << 16), overtaken: false, hint: Hint::default() }
     }
 
@@ -113,7 +101,7 @@ pub struct Written {
 
 /// Writes one bundle. What a unique index keeps out is refused.
 pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
-    match write_with(connection, &[prepared], Care::EachAlone).await {
+    match try_again(|| try_alone(connection, prepared)).await {
         Err(Failed::KeptOut(place) | Failed::Constraint(place)) => {
             let clash = prepared.bundle.writes.get(place).and_then(Clash::of);
             let clash = clash.ok_or_else(|| Failed::Body("an index keeps out what it should not".into()))?;
@@ -124,62 +112,92 @@ pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result
     }
 }
 
-/// Writes the bundles in one transaction. Tried again as long as others are in the way: nothing was written then. If a
-/// unique index keeps a row out, nothing is written either.
+/// Writes the bundles in one transaction. If a unique index keeps a row out, nothing is written.
 pub async fn write_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    write_with(connection, bundles, Care::Gathered).await
+    try_again(|| try_together(connection, bundles)).await
 }
 
-async fn write_with(connection: &Connection, bundles: &[&Prepared], care: Care) -> Result<Written, Failed> {
+/// As long as others are in the way: nothing was written then.
+async fn try_again<F>(mut write: impl FnMut() -> F) -> Result<Written, Failed>
+where
+    F: Future<Output = Result<Written, Failed>>,
+{
     loop {
-        match try_transaction(connection, bundles, care).await {
+        match write().await {
             Err(Failed::InTheWay) => {}
             written => return written,
         }
     }
 }
 
-async fn try_transaction(
-    connection: &Connection,
-    bundles: &[&Prepared],
-    care: Care,
-) -> Result<Written, Failed> {
-    match judge_and_apply(connection, bundles, care).await {
+/// Two messages: one locks and reads, one writes and commits.
+async fn try_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+    let written = async {
+        let (known, position) =
+            Known::begin(connection, bundles.iter().map(|prepared| &prepared.bundle)).await?;
+        let Judged { results, rows, hint } = judge(connection.planted, known, position, bundles)?;
+        let mut script = Script::on(connection);
+        apply::add_to(&mut script, &rows)?;
+        script.say("COMMIT");
+        script.run().await.map_err(Failed::of_commit)?;
+        Ok(Written { results, hint })
+    };
+    match written.await {
+        Ok(written) => Ok(written),
+        // It may be there, and the connection is not asked any more.
+        Err(failed @ Failed::Commit(_)) => Err(failed),
+        Err(failed) => {
+            connection.client.batch_execute("ROLLBACK").await?;
+            Err(failed)
+        }
+    }
+}
+
+/// Row by row, so that the first that is kept out can be named.
+async fn try_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
+    let written = async {
+        let (known, position) = Known::begin_apart(connection, &prepared.bundle).await?;
+        let Judged { results, rows, hint } = judge(connection.planted, known, position, &[prepared])?;
+        apply(connection, &rows).await?;
+        Ok(Written { results, hint })
+    };
+    match written.await {
         Ok(written) => {
             connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
             Ok(written)
         }
         Err(failed) => {
-            let keeps = care == Care::EachAlone && connection.planted.is(Bug::RefusedLeavesRows);
+            let keeps = connection.planted.is(Bug::RefusedLeavesRows);
             connection.client.batch_execute(if keeps { "COMMIT" } else { "ROLLBACK" }).await?;
             Err(failed)
         }
     }
 }
 
-async fn judge_and_apply(
-    connection: &Connection,
-    bundles: &[&Prepared],
-    care: Care,
-) -> Result<Written, Failed> {
-    let (begun, loaded) = tokio::join!(
-        biased;
-        connection.client.batch_execute("BEGIN"),
-        Known::load(connection, bundles.iter().map(|prepared| &prepared.bundle)),
-    );
-    begun?;
-    let (mut known, position) = loaded?;
+/// What is to be written of a batch, and what is to be answered.
+struct Judged<'a> {
+    results: Results,
+    rows: Vec<Row<'a>>,
+    hint: Hint,
+}
+
+fn judge<'a>(
+    planted: Planted,
+    mut known: Known,
+    position: u64,
+    bundles: &[&'a Prepared],
+) -> Result<Judged<'a>, Failed> {
     let mut counted = Counted::from(position);
     let (mut results, mut rows) = (Vec::new(), Vec::new());
     for prepared in bundles {
         let bundle = &prepared.bundle;
-        let verdict = match connection.planted.judge(bundle, &mut known) {
+        let verdict = match planted.judge(bundle, &mut known) {
             Ok(verdict) => verdict,
             Err(never) => match never {},
         };
         let result = match verdict {
             Verdict::Refuse(refusal) => {
-                rows.extend(left_by_refused(connection.planted, &mut known, prepared, &mut counted));
+                rows.extend(left_by_refused(planted, &mut known, prepared, &mut counted));
                 Err(refusal)
             }
             Verdict::Duplicate => Ok(Committed { position: counted.position, duplicate: true }),
@@ -187,7 +205,7 @@ async fn judge_and_apply(
                 Some(clash) => Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }),
                 None => {
                     rows.extend(place_events(&mut known, &bundle.writes, &prepared.texts, &mut counted));
-                    if !connection.planted.is(Bug::JudgedAsBefore) {
+                    if !planted.is(Bug::JudgedAsBefore) {
                         known.follow(&bundle.writes);
                     }
                     Ok(Committed { position: counted.position, duplicate: false })
@@ -197,8 +215,7 @@ async fn judge_and_apply(
         results.push(result);
     }
     counted.check()?;
-    apply(connection, &rows, care).await?;
-    Ok(Written { results, hint: counted.hint })
+    Ok(Judged { results, rows, hint: counted.hint })
 }
 
 /// Nothing, unless a bug is planted.
@@ -224,16 +241,14 @@ pub async fn write_claim(
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
     loop {
         match claim_runs(connection, request, turns).await {
-            Ok(claimed) => {
-                connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
-                return Ok(claimed);
-            }
+            Err(failed @ Failed::Commit(_)) => return Err(failed),
             Err(failed) => {
                 connection.client.batch_execute("ROLLBACK").await?;
                 if !matches!(failed, Failed::InTheWay) {
                     return Err(failed);
                 }
             }
+            claimed => return claimed,
         }
     }
 }

@@ -75,8 +75,8 @@ impl Writers {
     }
 
     async fn connect(&self) -> Result<Connection, Failed> {
-        let connection = Connection::open(&self.options, &self.runtime).await?;
-        timely(&*self.runtime, writer::prepare(&connection)).await?;
+        let mut connection = Connection::open(&self.options, &self.runtime).await?;
+        timely(&*self.runtime, writer::prepare(&mut connection)).await?;
         Ok(connection)
     }
 

@@ -4,9 +4,8 @@ use ostler_kernel::{Step, Write};
 
 use super::Row;
 use crate::postgres::{
-    Failed,
-    connection::{Connection, Params},
     row::{Id, signed},
+    statement::Call,
 };
 
 /// Which table grows, and how; in the order in which they are written.
@@ -41,23 +40,23 @@ impl Appended {
     }
 }
 
-pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
-    connection.prepare_all(&[OPEN_STEPS, CLOSE_STEPS, ENTRIES, EVENTS]).await
-}
+pub const ALL: [&str; 4] = [OPEN_STEPS, CLOSE_STEPS, ENTRIES, EVENTS];
 
-/// Whether all of them stand.
-pub async fn append(connection: &Connection, kind: Appended, rows: &[&Row<'_>]) -> Result<bool, Failed> {
+/// Writes all of them.
+pub fn call<'a>(kind: Appended, rows: &[&Row<'a>]) -> Call<'a> {
     let mut columns = Columns::default();
     rows.iter().for_each(|row| columns.add(row));
-    let Columns { owners, numbers, texts, positions, times } = &columns;
-    let three: Params<'_> = &[owners, numbers, texts];
-    let written = match kind {
-        Appended::OpenedSteps => connection.execute(OPEN_STEPS, three).await?,
-        Appended::ClosedSteps => connection.execute(CLOSE_STEPS, three).await?,
-        Appended::Entries => connection.execute(ENTRIES, three).await?,
-        Appended::Events => connection.execute(EVENTS, &[owners, numbers, texts, positions, times]).await?,
+    let Columns { owners, numbers, texts, positions, times } = columns;
+    let sql = match kind {
+        Appended::OpenedSteps => OPEN_STEPS,
+        Appended::ClosedSteps => CLOSE_STEPS,
+        Appended::Entries => ENTRIES,
+        Appended::Events => {
+            let values = [owners.into(), numbers.into(), texts.into(), positions.into(), times.into()];
+            return Call::new(EVENTS, values);
+        }
     };
-    Ok(written == rows.len() as u64)
+    Call::new(sql, [owners.into(), numbers.into(), texts.into()])
 }
 
 /// Whose they are, their numbers, what they say; and of events, where and when.

@@ -1,0 +1,148 @@
+//! The database that is measured on: Debian's, synced, as it comes.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ostler_testing::postgres::Postgres;
+
+use crate::machine::WeatherWatch;
+use crate::ostler::{Used, cpu_of};
+use crate::report::{Figure, Report};
+
+pub struct Cluster(Postgres);
+
+/// Transactions per second that the database does by itself: small ones, synced.
+#[derive(Debug, Clone, Copy)]
+pub struct Floor {
+    pub alone: f64,
+    pub together: f64,
+}
+
+/// Rows of all our tables, as the statistics have them.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows {
+    pub live: u64,
+    pub dead: u64,
+    pub updates: u64,
+    /// Updates that left nothing behind in an index.
+    pub hot_updates: u64,
+}
+
+impl Cluster {
+    pub fn start() -> anyhow::Result<Self> {
+        Ok(Self(Postgres::start(&[])?))
+    }
+
+    pub fn floor(&self, seconds: u64, at_once: usize, report: &mut Report) -> anyhow::Result<Floor> {
+        self.0.pgbench(&["--initialize", "--quiet", "--scale=10"])?;
+        let mut floor = |clients: usize| -> anyhow::Result<f64> {
+            let watch = WeatherWatch::begin()?;
+            let (of_clients, of_time) = (format!("--client={clients}"), format!("--time={seconds}"));
+            let said = self.0.pgbench(&[
+                "--skip-some-updates",
+                "--protocol=prepared",
+                "--jobs=2",
+                &of_clients,
+                &of_time,
+            ])?;
+            let tps =
+                said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+            let tps = tps.context("pgbench said no tps")?;
+            let name = format!("floor: pgbench --skip-some-updates, {clients} at once");
+            report.add(Figure::new(name, tps, "transactions/s", watch.end()?));
+            Ok(tps)
+        };
+        Ok(Floor { alone: floor(1)?, together: floor(at_once)? })
+    }
+
+    /// A new one, which has no tables.
+    pub fn database(&self, name: &'static str) -> anyhow::Result<Database<'_>> {
+        self.0.ask(&format!("CREATE DATABASE {name}"))?;
+        Ok(Database { postgres: &self.0, name })
+    }
+}
+
+pub struct Database<'a> {
+    postgres: &'a Postgres,
+    name: &'static str,
+}
+
+impl Database<'_> {
+    pub fn url(&self) -> String {
+        self.postgres.url_of(self.name)
+    }
+
+    fn ask(&self, sql: &str) -> anyhow::Result<String> {
+        self.postgres.ask(&format!("\\connect {}\n{sql}", self.name))
+    }
+
+    /// Adds so many finished tasks, by copies of the one that is there. Their texts are its own: nobody reads them.
+    /// What is searched by differs, with ids of the past, a millisecond apart, so that indexes grow at their ends.
+    pub fn prefill(&self, finished: usize) -> anyhow::Result<()> {
+        let id = |salt: u8| {
+            format!(
+                "(lpad(to_hex(1500000000000 + n), 12, '0') || '700{salt}8' || substr(md5(n || '-{salt}'), 1, 15))::uuid"
+            )
+        };
+        let (task, run, session) = (id(1), id(2), id(3));
+        let copies = [
+            self.copy("tasks", finished, &[("id", &task), ("name", "name || '-' || n")])?,
+            self.copy("runs", finished, &[("id", &run), ("task", &task), ("session", &session)])?,
+            self.copy("sessions", finished, &[("id", &session)])?,
+            self.copy("steps", finished, &[("run", &run)])?,
+            self.copy("entries", finished, &[("session", &session)])?,
+            // Below all that are there.
+            self.copy("events", finished, &[("task", &task), ("position", "n * 16 + seq")])?,
+        ];
+        self.ask(&format!("SET synchronous_commit = off;\n{}", copies.concat()))?;
+        self.ask("VACUUM ANALYZE")?;
+        self.ask("CHECKPOINT")?;
+        Ok(())
+    }
+
+    /// SQL that writes the rows of a table so many times again, with these changes.
+    fn copy(&self, table: &str, times: usize, changes: &[(&str, &str)]) -> anyhow::Result<String> {
+        let columns = self.ask(&format!(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'ostler' AND table_name = '{table}'"
+        ))?;
+        let columns: Vec<&str> = columns.lines().collect();
+        let mut values = columns.clone();
+        for &(name, changed) in changes {
+            let place = columns.iter().position(|column| *column == name);
+            values[place.with_context(|| format!("no {name} in {table}"))?] = changed;
+        }
+        Ok(format!(
+            "INSERT INTO ostler.{table} ({}) SELECT {} FROM generate_series(1, {times}) AS n, ostler.{table} ORDER BY n;\n",
+            columns.join(", "),
+            values.join(", ")
+        ))
+    }
+
+    /// By the processes that serve those who are connected, and bytes of log by all.
+    pub fn used(&self) -> anyhow::Result<Used> {
+        let answer = self.ask(&format!(
+            "SELECT pg_current_wal_insert_lsn() - '0/0'; SELECT pid FROM pg_stat_activity \
+             WHERE datname = '{}' AND pid <> pg_backend_pid()",
+            self.name
+        ))?;
+        let mut lines = answer.lines();
+        let written = lines.next().context("no place in the log")?.parse()?;
+        let mut cpu = Duration::ZERO;
+        for process in lines {
+            cpu += cpu_of(process.parse()?).context("a connection ended while it was measured")?;
+        }
+        Ok(Used { cpu, written })
+    }
+
+    pub fn rows(&self) -> anyhow::Result<Rows> {
+        let answer = self.ask(
+            "SELECT sum(n_live_tup), sum(n_dead_tup), sum(n_tup_upd), sum(n_tup_hot_upd) \
+             FROM pg_stat_user_tables WHERE schemaname = 'ostler'",
+        )?;
+        let numbers: Vec<u64> = answer.split('|').map(str::parse).collect::<Result<_, _>>()?;
+        let &[live, dead, updates, hot_updates] = numbers.as_slice() else {
+            anyhow::bail!("not four numbers: {answer}");
+        };
+        Ok(Rows { live, dead, updates, hot_updates })
+    }
+}
