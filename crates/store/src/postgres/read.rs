@@ -162,7 +162,8 @@ async fn task(connection: &Connection, reference: &TaskRef) -> Result<Option<Tas
 }
 
 async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskRow>, Failed> {
-    let mut sql = match filter.way() {
+    let (way, limit) = (filter.way(), most(filter.limit));
+    let mut sql = match way {
         Way::Live => format!(
             "WITH live AS MATERIALIZED (SELECT task FROM runs WHERE NOT ended) \
              SELECT {TASK} FROM live JOIN tasks ON tasks.id = live.task WHERE true"
@@ -170,17 +171,22 @@ async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskR
         Way::Troubled => format!("SELECT {TASK} FROM tasks WHERE {TROUBLED}"),
         Way::Newest => format!("SELECT {TASK} FROM tasks WHERE true"),
     };
-    let limit = most(filter.limit);
-    let before = filter.before.as_ref().map(Id::from);
-    let mut params: Vec<&(dyn ToSql + Sync)> = Vec::new();
+    let before = Id(filter.before.map_or([0xff; 16], |task| *task.as_bytes()));
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![&before];
     let mut add = |sql: &mut String, text: &str, value| {
         params.push(value);
         sql.push_str(&text.replace('?', &format!("${}", params.len())));
     };
-    if let Some(namespace) = &filter.namespace {
-        // Where the tasks are found otherwise, its index would be a detour.
-        let column = if filter.way() == Way::Newest { "namespace" } else { "(namespace || '')" };
-        add(&mut sql, &format!(" AND {column} = ?"), namespace);
+    let mut order = "id DESC";
+    match &filter.namespace {
+        // An equation would leave the database free to walk through all ids instead: few namespaces look like one.
+        Some(namespace) if way == Way::Newest => {
+            add(&mut sql, " AND namespace >= ? AND (namespace, id) < (?, $1)", namespace);
+            order = "namespace DESC, id DESC";
+        }
+        // Found otherwise; the index of namespaces would be a detour.
+        Some(namespace) => add(&mut sql, " AND id < $1 AND (namespace || '') = ?", namespace),
+        None => sql.push_str(" AND id < $1"),
     }
     if !filter.archived {
         sql.push_str(" AND archived_at IS NULL");
@@ -188,10 +194,7 @@ async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskR
     if !filter.states.is_empty() {
         add(&mut sql, " AND state = ANY(?)", &filter.states);
     }
-    if let Some(before) = &before {
-        add(&mut sql, " AND id < ?", before);
-    }
-    add(&mut sql, " ORDER BY id DESC LIMIT ?", &limit);
+    add(&mut sql, &format!(" ORDER BY {order} LIMIT ?"), &limit);
     all(connection, &sql, &params, row::task).await
 }
 

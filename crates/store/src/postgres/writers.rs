@@ -1,9 +1,9 @@
 //! The tasks that write: each takes what waits, writes it on a connection of its own, and answers.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use ostler_kernel::Runtime;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use super::{
     Failed, Options,
@@ -16,11 +16,19 @@ use crate::{StoreError, body::Prepared, planted::Bug, turns::Turns};
 /// How many callers a batch may hold.
 const MAX_BATCH: usize = 256;
 
+/// So many are worth a transaction of their own while another one is under way.
+const ENOUGH: usize = 16;
+
+/// The longest wait for that many: the other one may be held up.
+const GATHERING: Duration = Duration::from_millis(5);
+
 /// What they have in common.
 pub struct Writers {
     options: Options,
     runtime: Arc<dyn Runtime>,
     jobs: Mutex<mpsc::Receiver<Job>>,
+    /// How many are writing.
+    busy: watch::Sender<usize>,
     turns: Mutex<Turns>,
     notices: Arc<Notices>,
 }
@@ -33,7 +41,7 @@ impl Writers {
         notices: Arc<Notices>,
     ) -> Arc<Self> {
         let (jobs, turns) = (Mutex::new(jobs), Mutex::default());
-        Arc::new(Self { options, runtime, jobs, turns, notices })
+        Arc::new(Self { options, runtime, jobs, busy: watch::Sender::default(), turns, notices })
     }
 
     /// One of them, as long as the store is open.
@@ -41,18 +49,38 @@ impl Writers {
         let mut connection = None;
         while let Some(batch) = self.gather().await {
             self.write(&mut connection, batch).await;
+            self.busy.send_modify(|busy| *busy -= 1);
         }
     }
 
-    /// The first job and all that waits behind it; none when the store is closed.
+    /// The first job and all that waits behind it; none when the store is closed. A commit costs the database much, and
+    /// hardly more if it holds much: while another one is under way, more is waited for.
     async fn gather(&self) -> Option<Vec<Job>> {
         let mut jobs = self.jobs.lock().await;
         let mut batch = vec![jobs.recv().await?];
-        while batch.len() < MAX_BATCH
-            && let Ok(job) = jobs.try_recv()
-        {
-            batch.push(job);
+        let mut busy = self.busy.subscribe();
+        let mut alone = pin!(busy.wait_for(|busy| *busy == 0));
+        let mut patience = self.runtime.sleep(GATHERING);
+        loop {
+            while batch.len() < MAX_BATCH
+                && let Ok(job) = jobs.try_recv()
+            {
+                batch.push(job);
+            }
+            if batch.len() >= ENOUGH {
+                break;
+            }
+            tokio::select! {
+                biased;
+                _ = &mut alone => break,
+                () = &mut patience => break,
+                job = jobs.recv() => match job {
+                    Some(job) => batch.push(job),
+                    None => break,
+                },
+            }
         }
+        self.busy.send_modify(|busy| *busy += 1);
         Some(batch)
     }
 
