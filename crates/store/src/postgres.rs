@@ -185,6 +185,8 @@ impl PostgresStore {
             let writing = async move { writers.write_batches().await };
             activities.push(runtime.spawn("database writer", Box::pin(writing)).abort_on_drop());
         }
+        let claiming = async move { writers.write_claims().await };
+        activities.push(runtime.spawn("database claims", Box::pin(claiming)).abort_on_drop());
         if !options.planted.is(Bug::NoticesLost) {
             let listening = watch::listen(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));
             activities.push(runtime.spawn("database listener", Box::pin(listening)).abort_on_drop());

@@ -11,7 +11,7 @@ use super::{
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
-use crate::{StoreError, body::Prepared, planted::Bug, turns::Turns};
+use crate::{Claim, Claimed, StoreError, body::Prepared, planted::Bug, turns::Turns};
 
 /// How many callers a batch may hold.
 const MAX_BATCH: usize = 256;
@@ -29,6 +29,8 @@ pub struct Writers {
     jobs: Mutex<mpsc::Receiver<Job>>,
     /// How many are writing.
     busy: watch::Sender<usize>,
+    claims: mpsc::UnboundedSender<WaitingClaim>,
+    waiting_claims: Mutex<mpsc::UnboundedReceiver<WaitingClaim>>,
     turns: Mutex<Turns>,
     notices: Arc<Notices>,
 }
@@ -40,8 +42,17 @@ impl Writers {
         jobs: mpsc::Receiver<Job>,
         notices: Arc<Notices>,
     ) -> Arc<Self> {
-        let (jobs, turns) = (Mutex::new(jobs), Mutex::default());
-        Arc::new(Self { options, runtime, jobs, busy: watch::Sender::default(), turns, notices })
+        let (claims, waiting_claims) = mpsc::unbounded_channel();
+        Arc::new(Self {
+            options,
+            runtime,
+            jobs: Mutex::new(jobs),
+            busy: watch::Sender::default(),
+            claims,
+            waiting_claims: Mutex::new(waiting_claims),
+            turns: Mutex::default(),
+            notices,
+        })
     }
 
     /// One of them, as long as the store is open.
@@ -108,7 +119,7 @@ impl Writers {
         Ok(connection)
     }
 
-    /// Commits first, claims behind them: they find what the commits made ready.
+    /// Commits first; claims go on behind them, and so find what the commits made ready.
     async fn write_on(&self, connection: &Connection, batch: Vec<Job>) -> Result<(), Failed> {
         let (mut commits, mut claims) = (Vec::new(), Vec::new());
         for job in batch {
@@ -117,29 +128,45 @@ impl Writers {
                 Job::Claim(claim, sender) => claims.push((claim, sender)),
             }
         }
-        let mut outcome = self.write_commits(connection, commits).await;
-        for (claim, sender) in claims {
-            if outcome.is_err() {
-                drop(sender.send(Err(StoreError::Unavailable("the connection was lost".into()))));
-                continue;
-            }
-            let mut turns = self.turns.lock().await;
-            let written = timely(&*self.runtime, writer::write_claim(connection, &claim, &mut turns)).await;
-            drop(turns);
-            match written {
-                Ok((claimed, hint)) => {
-                    self.notices.committed(hint);
-                    drop(sender.send(Ok(claimed)));
-                }
-                Err(failed) => {
-                    drop(sender.send(Err(failed.for_caller())));
-                    if !failed.is_of_one() {
-                        outcome = Err(failed);
-                    }
-                }
-            }
+        let outcome = self.write_commits(connection, commits).await;
+        for claim in claims {
+            // The other end is held as long as we are.
+            drop(self.claims.send(claim));
         }
         outcome
+    }
+
+    /// One after the other, on a connection of their own: no commit waits for a claim.
+    pub async fn write_claims(&self) {
+        let mut connection = None;
+        let mut claims = self.waiting_claims.lock().await;
+        while let Some((claim, sender)) = claims.recv().await {
+            let claimed = self.write_claim(&mut connection, &claim).await;
+            let answer = claimed.map_err(|failed| {
+                if !failed.is_of_one() {
+                    tracing::error!(error = %failed, "a claim failed; the connection is opened again");
+                    connection = None;
+                }
+                failed.for_caller()
+            });
+            drop(sender.send(answer));
+        }
+    }
+
+    async fn write_claim(
+        &self,
+        connection: &mut Option<Connection>,
+        claim: &Claim,
+    ) -> Result<Vec<Claimed>, Failed> {
+        let open = match connection.take().filter(|open| !open.is_closed()) {
+            Some(open) => open,
+            None => self.connect().await?,
+        };
+        let open = connection.insert(open);
+        let mut turns = self.turns.lock().await;
+        let (claimed, hint) = timely(&*self.runtime, writer::write_claim(open, claim, &mut turns)).await?;
+        self.notices.committed(hint);
+        Ok(claimed)
     }
 
     /// All in one transaction if that can be. Where one of them can't be written, or has to wait for long, each is
@@ -200,6 +227,8 @@ impl Writers {
 }
 
 type Commit = (Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>);
+
+type WaitingClaim = (Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>);
 
 impl Job {
     fn fail(self, error: &StoreError) {
