@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -48,7 +48,6 @@ impl Ground {
             let copy = data.join(name);
             fs::copy(self.folder.path().join(name), &copy).expect("copied");
             fs::set_permissions(&copy, fs::Permissions::from_mode(0o600)).expect("its permissions");
-            use std::os::unix::fs::MetadataExt;
             chown(&copy, Some(owner.uid()), Some(owner.gid())).expect("its owner");
         }
         let sql = "ALTER SYSTEM SET ssl_cert_file = 'server.pem'";

@@ -4,15 +4,24 @@
 
 mod stack;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use ostler_kernel::TaskState;
+use async_trait::async_trait;
+use ostler_kernel::{Bundle, Refusal, TaskState};
+use ostler_store::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError, planted::Bug};
 use ostler_testing::{
     model_server::{ModelServer, Script, Settings},
     postgres::Place,
 };
 use serde_json::{Value, json};
 use stack::Stack;
+use tokio::sync::watch;
 
 /// So long that nobody learns of anything by a renewal.
 const LEASE: Duration = Duration::from_secs(3600);
@@ -72,4 +81,59 @@ async fn a_cancel_at_one_server_stops_the_work_at_the_other() {
     let watched = one.watch(second.id).await;
     assert_eq!(watched.task.task.state, TaskState::Succeeded, "its worker has room again");
     worker.stop().await;
+}
+
+/// A task that comes while a worker waits costs one claim, in the transaction that accepts it. In one thread, so that the
+/// store sees both at once; and without the sweep, which has everybody look.
+#[tokio::test]
+async fn who_is_given_what_comes_does_not_ask_in_between() {
+    const N_TASKS: usize = 5;
+    let model = ModelServer::start(Script::Plan).await.expect("a model");
+    let place = Place::fresh().expect("PostgreSQL").planted(Bug::NoticesLost);
+    let store = place.open().await.expect("a store in PostgreSQL");
+    let store = Arc::new(Counting { inner: Box::new(store), n_claims: AtomicUsize::new(0) });
+    let stack = Stack::on(Arc::clone(&store) as _, LEASE);
+    declare(&stack, &model, "Help.").await;
+    let worker = stack.worker("w", 4, Arc::clone(&stack.control) as _);
+    while store.n_claims.load(Ordering::Relaxed) == 0 {
+        stack.runtime.sleep(Duration::from_millis(5)).await;
+    }
+    let before = store.watch().borrow().ready;
+    for round in 0..N_TASKS {
+        let task = stack.create(&format!("task-{round}"), asks("plan: text=\"done\"")).await;
+        assert_eq!(stack.watch(task.id).await.task.task.state, TaskState::Succeeded);
+    }
+    assert_eq!(store.n_claims.load(Ordering::Relaxed), 1 + N_TASKS);
+    assert_eq!(store.watch().borrow().ready, before, "nobody else is woken");
+    worker.stop().await;
+}
+
+struct Counting {
+    inner: Box<dyn Store>,
+    n_claims: AtomicUsize,
+}
+
+#[async_trait]
+impl Store for Counting {
+    async fn commit(&self, bundles: Vec<Bundle>) -> Result<Vec<Result<Committed, Refusal>>, StoreError> {
+        self.inner.commit(bundles).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        let claimed = self.inner.claim(claim).await;
+        self.n_claims.fetch_add(1, Ordering::Relaxed);
+        claimed
+    }
+
+    async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        self.inner.read(query).await
+    }
+
+    fn watch(&self) -> watch::Receiver<Hint> {
+        self.inner.watch()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
 }

@@ -14,7 +14,12 @@ use ostler_link::{
 };
 use ostler_store::{StoreError, StoreExt};
 
-use crate::{Control, feed::Feed, leases::is_held_by, waiting::Waited};
+use crate::{
+    Control,
+    feed::Feed,
+    leases::is_held_by,
+    waiting::{Seen, Waited},
+};
 
 #[async_trait]
 impl WorkerPort for Control {
@@ -49,6 +54,7 @@ impl Control {
             incarnation: request.caller.incarnation,
             claim: request.number,
         };
+        let mut emptied = self.waiting.take_emptied(&lease);
         loop {
             let left = deadline.saturating_sub(self.runtime.monotonic());
             if self.waiting.is_silent(&lease) {
@@ -58,17 +64,23 @@ impl Control {
                 self.runtime.sleep(left.min(self.config.lease / 4)).await;
                 continue;
             }
-            let seen = *hints.borrow_and_update();
-            let claim = self.claim_of(lease.clone(), request.slots);
-            let mut claimed = self.store.claim(claim).await.map_err(unavailable)?;
+            let seen = Seen::from(*hints.borrow_and_update());
+            let mut claimed = match emptied.take() {
+                Some(emptied) if emptied == seen => Vec::new(),
+                _ => {
+                    let claim = self.claim_of(lease.clone(), request.slots);
+                    self.store.claim(claim).await.map_err(unavailable)?
+                }
+            };
             if claimed.is_empty() {
                 let left = deadline.saturating_sub(self.runtime.monotonic());
-                // A changed quota may let someone in.
-                let changed =
-                    hints.wait_for(|hint| (hint.ready, hint.resources) != (seen.ready, seen.resources));
+                let changed = hints.wait_for(|hint| Seen::from(*hint) != seen);
                 let place = self.waiting.join(lease.clone(), request.slots);
                 match place.wait(&*self.runtime, left, changed).await {
-                    Waited::Answered(answer) => claimed = answer.map_err(unavailable)?,
+                    Waited::Answered(answer) => {
+                        claimed = answer.map_err(unavailable)?;
+                        self.waiting.set_emptied(lease.clone(), seen);
+                    }
                     Waited::Woken => {}
                     Waited::TimeIsUp => return Ok(Vec::new()),
                 }

@@ -4,11 +4,12 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use ostler_kernel::{Event, EventBody, TaskId};
 use ostler_link::{Delta, SignalKind};
-use ostler_store::{Store, StoreError, StoreExt};
+use ostler_store::{FirmLog, Store, StoreError, StoreExt};
 use tokio::sync::broadcast;
 
 use crate::Control;
@@ -23,6 +24,13 @@ pub enum Feed {
 const ROOM: usize = 256;
 
 const AT_ONCE: usize = 512;
+
+/// Between two looks at the log of a shared store, which is asked each time. Nobody who watches sees the difference, and
+/// all others feel it.
+const NOT_OFTENER: Duration = Duration::from_millis(4);
+
+/// The longest pause where someone keeps the log from standing firm, whoever that is in the same database.
+const HELD_UP: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 pub struct Hub {
@@ -70,27 +78,42 @@ impl Control {
     pub(crate) async fn follow_log(&self) {
         let mut hints = self.store.watch();
         let mut position = hints.borrow_and_update().position;
-        while hints.changed().await.is_ok() {
+        let mut pause = NOT_OFTENER;
+        loop {
             let last = hints.borrow_and_update().position;
-            while position < last {
-                if !self.feed.is_watched() && !self.is_concerned() {
-                    position = last;
-                    break;
+            if !self.feed.is_watched() && !self.is_concerned() {
+                position = position.max(last);
+            }
+            let before = position;
+            if position >= last || !self.look_on(&mut position, last).await {
+                if hints.changed().await.is_err() {
+                    return;
                 }
-                match self.store.log(position, AT_ONCE).await {
-                    Ok(events) if events.is_empty() => break,
-                    Ok(events) => {
-                        for event in events {
-                            position = event.position;
-                            self.pass_on(&event);
-                            self.feed.show(event.task, Feed::Event(Arc::new(event)));
-                        }
-                    }
-                    Err(error) => {
-                        tracing::error!(%error, "the log can't be read");
-                        break;
-                    }
+                continue;
+            }
+            pause = if position > before { NOT_OFTENER } else { (pause * 2).min(HELD_UP) };
+            if self.store.is_shared() {
+                self.runtime.sleep(pause).await;
+            }
+        }
+    }
+
+    /// Passes on what the log has behind this position, and moves it; up to `last`, as far as that stands firm. Tells
+    /// whether it could be read.
+    async fn look_on(&self, position: &mut u64, last: u64) -> bool {
+        match self.store.firm_log(*position, AT_ONCE).await {
+            Ok(FirmLog { events, upto }) => {
+                for event in events {
+                    *position = event.position;
+                    self.pass_on(&event);
+                    self.feed.show(event.task, Feed::Event(Arc::new(event)));
                 }
+                *position = upto.min(last).max(*position);
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the log can't be read");
+                false
             }
         }
     }

@@ -2,7 +2,7 @@
 //! are written, and synced, together. Losing one costs time, not truth: the worker asks again.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -11,7 +11,7 @@ use std::{
 };
 
 use ostler_kernel::{Lease, Runtime, runtime::timeout};
-use ostler_store::{Claimed, StoreError};
+use ostler_store::{Claimed, Hint, StoreError};
 use tokio::sync::oneshot;
 
 type Answer = Result<Vec<Claimed>, StoreError>;
@@ -21,6 +21,27 @@ pub struct Waiting {
     claims: Mutex<VecDeque<WaitingClaim>>,
     next_number: AtomicU64,
     silent: Mutex<BTreeSet<(String, u64)>>,
+    emptied: Mutex<BTreeMap<String, Emptied>>,
+}
+
+/// A worker's claim that found nothing when it looked, and waited; what came then was given to it.
+struct Emptied {
+    lease: Lease,
+    seen: Seen,
+}
+
+/// What a store has said about what may be claimed: as long as it says no more, there is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    ready: u64,
+    resources: u64,
+}
+
+impl From<Hint> for Seen {
+    /// A changed quota may let someone in.
+    fn from(Hint { ready, resources, .. }: Hint) -> Self {
+        Self { ready, resources }
+    }
 }
 
 pub struct WaitingClaim {
@@ -74,6 +95,22 @@ impl Waiting {
     pub fn is_silent(&self, lease: &Lease) -> bool {
         let silent = self.silent();
         !silent.is_empty() && silent.contains(&(lease.worker.clone(), lease.incarnation))
+    }
+
+    /// This claim found nothing when the store had said `seen`, and was taken along since.
+    pub fn set_emptied(&self, lease: Lease, seen: Seen) {
+        self.emptied().insert(lease.worker.clone(), Emptied { lease, seen });
+    }
+
+    /// When there was nothing for this claim's worker, if the claim before it found that out. Told once: who has waited
+    /// in vain looks by itself, which repairs a wake-up that was lost.
+    pub fn take_emptied(&self, lease: &Lease) -> Option<Seen> {
+        let Emptied { lease: last, seen } = self.emptied().remove(&lease.worker)?;
+        (last.incarnation == lease.incarnation && last.claim < lease.claim).then_some(seen)
+    }
+
+    fn emptied(&self) -> MutexGuard<'_, BTreeMap<String, Emptied>> {
+        self.emptied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn silent(&self) -> MutexGuard<'_, BTreeSet<(String, u64)>> {
@@ -183,6 +220,20 @@ mod tests {
         assert!(matches!(place.wait(&runtime(), LONG, pending::<()>()).await, Waited::Woken));
         waiting.heard("w", 1);
         assert!(!waiting.is_silent(&lease(2)));
+    }
+
+    #[test]
+    fn only_the_claim_behind_one_that_waited_may_wait_at_once() {
+        let waiting = Waiting::default();
+        let seen = Seen::from(Hint { ready: 7, ..Hint::default() });
+        assert_eq!(waiting.take_emptied(&lease(1)), None);
+        waiting.set_emptied(lease(1), seen);
+        assert_eq!(waiting.take_emptied(&lease(1)), None, "sent again, it wants what it was given");
+        waiting.set_emptied(lease(1), seen);
+        assert_eq!(waiting.take_emptied(&lease(2)), Some(seen));
+        assert_eq!(waiting.take_emptied(&lease(3)), None, "who has waited looks by itself");
+        waiting.set_emptied(lease(3), seen);
+        assert_eq!(waiting.take_emptied(&Lease { incarnation: 2, ..lease(4) }), None, "it may offer more");
     }
 
     #[tokio::test]

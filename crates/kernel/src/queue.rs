@@ -125,6 +125,11 @@ impl Shares {
     pub fn of(&self, namespace: &str) -> Share {
         self.0.get(namespace).copied().unwrap_or_default()
     }
+
+    /// The namespaces that have a limit.
+    pub fn capped(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, share)| share.limit.is_some()).map(|(namespace, _)| namespace.as_str())
+    }
 }
 
 impl FromIterator<(String, Share)> for Shares {

@@ -8,6 +8,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a suite of tests: a case fails by panicking")]
 
+pub mod along;
 pub mod bundles;
 pub mod claims;
 pub mod dice;
@@ -131,6 +132,16 @@ cases! { $
         no_slots_get_nothing
         only_ready_runs_are_given
         who_lost_its_worker_keeps_its_place;
+    along:
+        what_comes_with_a_claim_goes_to_it
+        several_that_come_are_shared_out
+        who_waits_already_goes_first
+        limits_hold_for_what_comes_along
+        only_whom_it_fits_gets_what_comes_along
+        what_is_refused_goes_to_nobody
+        a_lost_answer_is_not_made_up_for_by_what_comes
+        who_may_not_claim_gets_nothing_that_comes
+        two_of_one_session_come_along;
     forgetting:
         of_a_forgotten_task_nothing_is_left
         others_stay_as_they_were
@@ -198,6 +209,7 @@ cases! { $
         resources_are_listed_by_namespace_and_name
         a_resource_reads_back_as_it_was_written
         the_log_is_read_page_by_page
+        the_log_becomes_firm
         a_tasks_log_is_resumed_behind_what_was_seen
         as_many_as_there_are_may_be_asked_for
         a_blob_is_found_by_its_hash

@@ -1,6 +1,7 @@
 //! The store on PostgreSQL, for many servers at once. Each server gathers what its callers bring and writes it in
 //! batches, on a few connections; the database's row locks keep servers apart.
 
+mod along;
 mod apply;
 mod claim;
 mod connection;
@@ -178,14 +179,15 @@ impl PostgresStore {
         schema::migrate(&mut first.client, &options).await?;
         let notices = Arc::new(Notices::new(&options.schema, &*runtime));
         let (jobs, receiver) = mpsc::channel(4096);
-        let writers = Writers::new(options.clone(), Arc::clone(&runtime), receiver, Arc::clone(&notices));
+        let (writers, claims) =
+            Writers::new(options.clone(), Arc::clone(&runtime), receiver, Arc::clone(&notices));
         let mut activities = Vec::new();
         for _ in 0..options.writers.max(1) {
             let writers = Arc::clone(&writers);
             let writing = async move { writers.write_batches().await };
             activities.push(runtime.spawn("database writer", Box::pin(writing)).abort_on_drop());
         }
-        let claiming = async move { writers.write_claims().await };
+        let claiming = async move { writers.write_claims(claims).await };
         activities.push(runtime.spawn("database claims", Box::pin(claiming)).abort_on_drop());
         if !options.planted.is(Bug::NoticesLost) {
             let listening = watch::listen(options.clone(), Arc::clone(&runtime), Arc::clone(&notices));

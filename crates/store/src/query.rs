@@ -52,6 +52,12 @@ pub enum Query {
         after: u64,
         limit: usize,
     },
+    /// The same for one who follows it, as far as it stands firm: what was committed a moment ago may be missing, and is
+    /// there when one looks again.
+    FirmLog {
+        after: u64,
+        limit: usize,
+    },
     /// Runs under a lease: of one worker, or all.
     Leased {
         worker: Option<String>,
@@ -145,6 +151,23 @@ pub struct TaskRow {
     pub archived_at: Option<Timestamp>,
 }
 
+/// A part of the log of all tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirmLog {
+    pub events: Vec<Event>,
+    /// Up to this position nothing is missing.
+    pub upto: u64,
+}
+
+impl FirmLog {
+    /// Of one that is firm to its end, as far as there may be `limit` of it.
+    pub fn whole(events: Vec<Event>, limit: usize) -> Self {
+        let is_cut = events.len() >= limit;
+        let upto = events.last().filter(|_| is_cut).map_or(u64::MAX, |event| event.position);
+        Self { events, upto }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "an answer is taken apart at once, never kept")]
 pub enum Answer {
@@ -159,6 +182,7 @@ pub enum Answer {
     Inputs(Vec<Input>),
     Blocker(Option<Blocker>),
     Events(Vec<Event>),
+    FirmLog(FirmLog),
     Workers(Vec<Worker>),
     Time(Option<Timestamp>),
     Count(usize),
@@ -200,6 +224,7 @@ typed! {
     blocker(blocker: BlockerId) = Query::Blocker(blocker) => Blocker -> Option<Blocker>;
     events(task: TaskId, after: u64, limit: usize) = Query::Events { task, after, limit } => Events -> Vec<Event>;
     log(after: u64, limit: usize) = Query::Log { after, limit } => Events -> Vec<Event>;
+    firm_log(after: u64, limit: usize) = Query::FirmLog { after, limit } => FirmLog -> FirmLog;
     leased(worker: Option<String>) = Query::Leased { worker } => Runs -> Vec<Run>;
     workers() = Query::Workers => Workers -> Vec<Worker>;
     ready(namespace: String, class: Option<String>, most: usize) =

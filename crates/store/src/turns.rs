@@ -1,10 +1,19 @@
 //! What a store remembers of claims between them, and may lose.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use ostler_kernel::{Lease, Worker};
+use ostler_kernel::{
+    Lease, RunId, Worker,
+    queue::{self, Candidate, Rooms},
+};
 
-use crate::planted::{Bug, Planted};
+use crate::{
+    Claim,
+    planted::{Bug, Planted},
+};
 
 #[derive(Clone, Default)]
 pub struct Turns {
@@ -29,5 +38,23 @@ impl Turns {
         let last = self.asked.entry(lease.worker.clone()).or_insert(this);
         *last = this.max(*last);
         this < *last
+    }
+}
+
+/// The same for several who claim at once.
+#[derive(Default)]
+pub struct SharedTurns(Mutex<Turns>);
+
+impl SharedTurns {
+    pub fn admit(&self, lease: &Lease, worker: &Worker, planted: Planted) -> bool {
+        self.lock().admit(lease, worker, planted)
+    }
+
+    pub fn choose(&self, candidates: Vec<Candidate>, rooms: Rooms, request: &Claim) -> Vec<RunId> {
+        queue::choose(candidates, request.slots, rooms, &request.shares, &mut self.lock().served)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turns> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -87,6 +87,16 @@ impl Visitor {
         Ok(self.client.batch_execute(&sql).await?)
     }
 
+    /// Takes the number of a task's next event, and keeps it until it is let go.
+    pub async fn hold_next_event(&self, task: &[u8; 16]) -> anyhow::Result<()> {
+        let id: String = task.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sql = format!(
+            "BEGIN; INSERT INTO events (task, seq, position, at, body) \
+            SELECT task, max(seq) + 1, -1, 0, '' FROM events WHERE task = '{id}' GROUP BY task"
+        );
+        Ok(self.client.batch_execute(&sql).await?)
+    }
+
     pub async fn let_go(&self) -> anyhow::Result<()> {
         Ok(self.client.batch_execute("ROLLBACK").await?)
     }

@@ -4,7 +4,7 @@ use ostler_kernel::{
     Event, Run, RunId, RunState, Session, Step, StepId, Task, TaskId, Timestamp,
     run::{RunView, blocker::Blocker},
 };
-use ostler_store::{Answer, Query, TaskFilter, TaskRef, TaskRow};
+use ostler_store::{Answer, FirmLog, Query, TaskFilter, TaskRef, TaskRow};
 
 use super::tables::Tables;
 
@@ -41,6 +41,10 @@ impl Tables {
                 Answer::Events(self.log(limit, |event| event.task == task && event.seq > after))
             }
             Query::Log { after, limit } => Answer::Events(self.log(limit, |event| event.position > after)),
+            Query::FirmLog { after, limit } => {
+                let events = self.log(limit, |event| event.position > after);
+                Answer::FirmLog(FirmLog::whole(events, limit))
+            }
             Query::Leased { worker } => Answer::Runs(self.leased(worker.as_deref())),
             Query::Workers => Answer::Workers(self.workers.values().cloned().collect()),
             Query::Ready { namespace, class, most } => {

@@ -74,7 +74,7 @@ pub async fn a_server_that_stands_still_holds_up_no_claim_of_another(place: Plac
     let first = world.running().await;
     world.must(world.give_back(&first)).await;
     let second = world.ask().accept().await;
-    house.visitor.hold("tasks", first.task.id.as_bytes()).await.expect("PostgreSQL");
+    house.visitor.hold_next_event(first.task.id.as_bytes()).await.expect("PostgreSQL");
     let mut claiming = JoinSet::new();
     claiming.spawn(claim_one(Arc::clone(world), "one"));
     house.stand_still(1).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ostler_store::{Store, StoreExt};
+use ostler_store::{FirmLog, Store, StoreExt};
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use super::{House, PATIENCE};
@@ -88,7 +88,8 @@ pub async fn who_follows_waits_for_one_that_began_earlier(place: Place) {
 
 /// Looks at what comes behind the last one that was seen, and tells which is the last one now.
 async fn follow(store: &dyn Store, last: u64, seen: &mut Vec<u64>) -> u64 {
-    let events = store.log(last, 40).await.expect("the store answers");
+    let told = store.watch().borrow().position;
+    let FirmLog { events, upto } = store.firm_log(last, 40).await.expect("the store answers");
     seen.extend(events.iter().map(|event| event.position));
-    events.last().map_or(last, |event| event.position)
+    events.last().map_or(last, |event| event.position).max(upto.min(told))
 }

@@ -12,14 +12,17 @@ pub struct Dense<S> {
     inner: S,
     /// The places of all events, in order.
     places: Mutex<Vec<u64>>,
+    /// One after the other: whoever comes behind must not count the same again.
+    looking: tokio::sync::Mutex<()>,
 }
 
 impl<S: Store> Dense<S> {
     pub fn new(inner: S) -> Self {
-        Self { inner, places: Mutex::default() }
+        Self { inner, places: Mutex::default(), looking: tokio::sync::Mutex::default() }
     }
 
     async fn look(&self) -> Result<(), StoreError> {
+        let _turn = self.looking.lock().await;
         let last = self.places.lock().expect("whole").last().copied().unwrap_or(0);
         let events = self.inner.log(last, usize::MAX).await?;
         self.places.lock().expect("whole").extend(events.iter().map(|event| event.position));

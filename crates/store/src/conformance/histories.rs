@@ -14,13 +14,13 @@ use std::{
 };
 
 use ostler_kernel::{
-    BlobId, BlockerId, Bundle, Lease, RunId, SessionId, TaskId, Timestamp,
+    BlobId, BlockerId, Bundle, Lease, Refusal, RunId, SessionId, TaskId, Timestamp,
     queue::{Share, Shares},
     run::RunView,
 };
 
 use super::dice::Dice;
-use crate::{Answer, Claim, Query, Store, StoreError};
+use crate::{Answer, Claim, Claimed, Committed, Query, Store, StoreError};
 
 /// Drives both stores, which must be empty, through the history of this seed. The error names the seed, the
 /// operation, and what each of them answered.
@@ -87,16 +87,21 @@ impl<'s> History<'s> {
         self.now.after(Duration::from_millis(500 * self.dice.below(half_seconds)))
     }
 
-    /// Commits one bundle, or a few that were decided on the same rows.
+    /// Commits one bundle, or a few that were decided on the same rows; sometimes with a claim that comes along.
     async fn commit(&mut self) -> Result<(), String> {
         let wanted = if self.dice.one_in(4) { 2 + self.dice.below(3) } else { 1 };
         let mut bundles = Vec::new();
         for _ in 0..wanted {
             bundles.extend(self.command().await?);
         }
-        let commit = self.a.commit(bundles.clone()).await;
-        let other = self.b.commit(bundles.clone()).await;
+        let claim = match self.dice.one_in(4) {
+            true => Some(self.draw_claim().await?),
+            false => None,
+        };
+        let (commit, claimed) = at_once(self.a, bundles.clone(), claim.clone()).await;
+        let (other, also_claimed) = at_once(self.b, bundles.clone(), claim.clone()).await;
         same(&bundles, commit, other)?;
+        same(&(claim, &bundles), claimed, also_claimed)?;
         self.sent.extend(bundles);
         while self.sent.len() > MEMORY {
             self.sent.pop_front();
@@ -105,6 +110,12 @@ impl<'s> History<'s> {
     }
 
     async fn claim(&mut self) -> Result<(), String> {
+        let claim = self.draw_claim().await?;
+        let (one, other) = (self.a.claim(claim.clone()).await, self.b.claim(claim.clone()).await);
+        same(&claim, one, other).map(drop)
+    }
+
+    async fn draw_claim(&mut self) -> Result<Claim, String> {
         let worker = self.worker_name();
         let present = self.worker_row(&worker).await?.map_or(1, |worker| worker.incarnation);
         let incarnation = if self.dice.one_in(12) { present.saturating_sub(1) } else { present };
@@ -117,9 +128,7 @@ impl<'s> History<'s> {
         *last = claim.max(*last);
         let slots = self.dice.below(5) as usize;
         let lease = Lease { worker, incarnation, claim };
-        let claim = Claim { shares: self.shares(), ..Claim::new(lease, slots, self.now) };
-        let (one, other) = (self.a.claim(claim.clone()).await, self.b.claim(claim.clone()).await);
-        same(&claim, one, other).map(drop)
+        Ok(Claim { shares: self.shares(), ..Claim::new(lease, slots, self.now) })
     }
 
     /// How namespaces share: mostly they are alike.
@@ -137,6 +146,23 @@ impl<'s> History<'s> {
         let (one, other) = (self.a.read(query.clone()).await, self.b.read(query.clone()).await);
         same(&query, one, other)
     }
+}
+
+type Committing = Result<Vec<Result<Committed, Refusal>>, StoreError>;
+
+/// A claim that comes with a commit is served behind it.
+async fn at_once(
+    store: &dyn Store,
+    bundles: Vec<Bundle>,
+    claim: Option<Claim>,
+) -> (Committing, Result<Vec<Claimed>, StoreError>) {
+    let claiming = async {
+        match claim {
+            Some(claim) => store.claim(claim).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    tokio::join!(biased; store.commit(bundles), claiming)
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(

@@ -8,7 +8,7 @@ use ostler_kernel::{
 use serde_json::json;
 
 use super::world::World;
-use crate::{StoreExt, TaskFilter, TaskRef};
+use crate::{FirmLog, StoreExt, TaskFilter, TaskRef};
 
 pub async fn tasks_are_listed_newest_first_and_page_by_page(world: World) {
     let mut ids = Vec::new();
@@ -136,6 +136,20 @@ pub async fn the_log_is_read_page_by_page(world: World) {
         seen.extend(page);
     }
     assert_eq!(seen, all);
+}
+
+pub async fn the_log_becomes_firm(world: World) {
+    let view = world.running().await;
+    let committed = world.must(world.finish(&view, "done")).await;
+    let all = world.store.log(0, 1000).await.expect("the store answers");
+    let (mut seen, mut after) = (Vec::new(), 0);
+    while after < committed.position {
+        let FirmLog { events, upto } = world.store.firm_log(after, 3).await.expect("the store answers");
+        assert!(events.len() <= 3 && events.iter().all(|event| event.position <= upto));
+        seen.extend(events);
+        after = upto;
+    }
+    assert_eq!(seen, all, "nothing is passed over, nothing comes twice");
 }
 
 pub async fn a_tasks_log_is_resumed_behind_what_was_seen(world: World) {

@@ -1,10 +1,11 @@
-//! Gives ready runs to a worker, in a transaction of its own. What needs no earlier answer is asked for in one message.
+//! Gives ready runs to a worker, in a transaction of its own, where places are limited or something is asked of workers:
+//! the rest is given [along](super::along) with commits. What needs no earlier answer is asked for in one message.
 
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    Lease, Run, RunId, RunTag, Timestamp, Worker,
-    queue::{self, Candidate, Lane, Requirements, Rooms, Shares},
+    Lease, Run, RunId, RunTag, Timestamp, Worker, Write,
+    queue::{Candidate, Lane, Requirements, Rooms, Shares},
     run::claim::claim,
     worker::{Offer, Standing},
 };
@@ -21,12 +22,8 @@ use crate::{
     Claim, Claimed, Hint,
     body::{self, TaskBody},
     planted::Bug,
-    turns::Turns,
+    turns::SharedTurns,
 };
-
-/// Locked, so that claims of one worker go one after the other.
-const WORKER: &str = "SELECT 'worker', name, incarnation, counter, claims, registered_at, instance, offer, standing \
-    FROM workers WHERE name = $1 FOR UPDATE";
 
 /// What this very claim was given before, if its answer was lost.
 const HELD: &str = "SELECT 'held', id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
@@ -55,12 +52,26 @@ const READY: &str = "SELECT wanted.lane, first.id, first.rank FROM unnest($1::bi
 
 const REMEMBER: &str = "UPDATE workers SET claims = $2 WHERE name = $1";
 
-const ROWS: &str = "SELECT 'row', request, tasks.body, runs.body, sessions.body \
-    FROM runs JOIN tasks ON tasks.id = runs.task JOIN sessions ON sessions.id = runs.session \
-    WHERE runs.id = ANY($1) ORDER BY tasks.id FOR NO KEY UPDATE OF tasks";
+macro_rules! rows {
+    ($end:literal) => {
+        concat!(
+            "SELECT 'row', request, tasks.body, runs.body, sessions.body \
+            FROM runs JOIN tasks ON tasks.id = runs.task JOIN sessions ON sessions.id = runs.session \
+            WHERE runs.id = ANY($1)",
+            $end
+        )
+    };
+}
+
+const ROWS: &str = rows!("");
+
+const LOCKED_ROWS: &str = rows!(" ORDER BY tasks.id FOR NO KEY UPDATE OF tasks");
+
+/// Without those to whose tasks others write.
+const FREE_ROWS: &str = rows!(" ORDER BY tasks.id FOR NO KEY UPDATE OF tasks SKIP LOCKED");
 
 /// What scripts call.
-pub const NAMED: [&str; 5] = [WORKER, HELD, LANES, REMEMBER, ROWS];
+pub const NAMED: [&str; 6] = [HELD, LANES, REMEMBER, ROWS, LOCKED_ROWS, FREE_ROWS];
 
 /// Makes a connection ready for the rest: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
@@ -71,34 +82,38 @@ pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
 pub async fn claim_runs(
     connection: &Connection,
     request: &Claim,
-    turns: &mut Turns,
+    turns: &SharedTurns,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
     let Asked { worker, held, lanes } = ask(connection, &request.lease).await?;
     let worker = worker.filter(|worker| turns.admit(&request.lease, worker, connection.planted));
     let is_sent_again = !held.is_empty() && !connection.planted.is(Bug::LostClaimServedAnew);
-    let given = match worker {
+    let (mut n_candidates, mut chosen) = (0, Vec::new());
+    match worker {
         Some(_) if is_sent_again => {
             let mut script = Script::on(connection);
-            script.call(&rows_of(&held))?;
-            return end(connection, (claimed(&held, &script.run().await?)?, Hint::default())).await;
+            script.call(&Call::new(ROWS, [ids(&held)]))?;
+            script.say("ROLLBACK");
+            let mut rows = claimed(&script.run().await?)?;
+            return Ok((held.iter().filter_map(|run| rows.remove(run)).collect(), Hint::default()));
         }
         Some(worker) if worker.standing == Standing::Open => {
             let lanes = open_to(&worker.offer, lanes);
             let rooms = rooms(connection, &lanes, &request.shares).await?;
             let candidates = candidates(connection, request.slots, &rooms, lanes).await?;
-            queue::choose(candidates, request.slots, rooms, &request.shares, &mut turns.served)
+            n_candidates = candidates.len();
+            chosen = turns.choose(candidates, rooms, request);
         }
-        Some(_) | None => Vec::new(),
-    };
-    if given.is_empty() {
-        return end(connection, Default::default()).await;
+        Some(_) | None => {}
     }
-    give(connection, &given, request).await
-}
-
-async fn end<T>(connection: &Connection, answer: T) -> Result<T, Failed> {
-    connection.client.batch_execute("COMMIT").await.map_err(Failed::Commit)?;
-    Ok(answer)
+    if chosen.is_empty() {
+        // Nothing was written: no need to wait for a disk.
+        connection.client.batch_execute("ROLLBACK").await?;
+        return Ok(Default::default());
+    }
+    let (given, mut hint) = give(connection, &chosen, request).await?;
+    // Others passed over what was locked here, and is not taken.
+    hint.ready += u64::from(given.len() == request.slots && n_candidates > given.len());
+    Ok((given, hint))
 }
 
 /// Who claims, what it holds by this very claim, and in which lanes something is ready.
@@ -110,13 +125,10 @@ struct Asked {
 }
 
 async fn ask(connection: &Connection, lease: &Lease) -> Result<Asked, Failed> {
-    let (incarnation, claim) = (signed(lease.incarnation), signed(lease.claim));
-    let state = RunTag::Running.name();
     let mut script = Script::on(connection);
     script.say("BEGIN");
-    script.call(&Call::new(WORKER, [(&lease.worker).into()]))?;
-    script
-        .call(&Call::new(HELD, [(&lease.worker).into(), incarnation.into(), claim.into(), state.into()]))?;
+    script.call(&known::workers([&lease.worker]))?;
+    script.call(&held(lease))?;
     script.call(&Call::new(LANES, []))?;
     let mut asked = Asked::default();
     for row in script.run().await? {
@@ -129,7 +141,14 @@ async fn ask(connection: &Connection, lease: &Lease) -> Result<Asked, Failed> {
     Ok(asked)
 }
 
-fn worker(row: &Found) -> Result<Worker, Failed> {
+/// What this very claim was given before.
+pub fn held(lease: &Lease) -> Call<'_> {
+    let (incarnation, claim) = (signed(lease.incarnation), signed(lease.claim));
+    let state = RunTag::Running.name();
+    Call::new(HELD, [(&lease.worker).into(), incarnation.into(), claim.into(), state.into()])
+}
+
+pub fn worker(row: &Found) -> Result<Worker, Failed> {
     let standing = row.text(8)?;
     Ok(Worker {
         name: row.text(1)?.to_owned(),
@@ -144,7 +163,7 @@ fn worker(row: &Found) -> Result<Worker, Failed> {
     })
 }
 
-fn lane(row: &Found) -> Result<Lane, Failed> {
+pub fn lane(row: &Found) -> Result<Lane, Failed> {
     let requires = Requirements::from_text(row.text(4)?).map_err(|error| Failed::Body(error.to_string()))?;
     let limit = row.optional_number(3)?.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
     Ok(Lane { limit, requires, ..Lane::new(row.text(1)?, row.text(2)?) })
@@ -225,43 +244,83 @@ async fn give(
     chosen: &[RunId],
     request: &Claim,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
-    let mut script = Script::on(connection);
-    let last_claim = [(&request.lease.worker).into(), signed(request.lease.claim).into()];
-    script.call(&Call::new(REMEMBER, last_claim))?;
-    script.call(&rows_of(chosen))?;
-    script.call(&known::logs_of(chosen))?;
-    let (rows, logs): (Vec<Found>, Vec<Found>) =
-        script.run().await?.into_iter().partition(|row| matches!(row.text(0), Ok("row")));
-    let (mut known, position) = Known::of(&logs)?;
-    let (before, mut counted) = (claimed(chosen, &rows)?, Counted::from(position));
-    let (mut given, mut writes) = (Vec::new(), Vec::new());
-    for Claimed { task, run, session } in before {
-        let (run, rows) = claim(&task, &run, &session, request.lease.clone(), request.now);
-        writes.extend(rows);
-        given.push(Claimed { task: task.project(&run, request.now), run, session });
-    }
-    let texts = writes.iter().map(body::text_of).collect::<Result<Vec<_>, _>>();
-    let texts = texts.map_err(|error| Failed::Body(error.to_string()))?;
-    let rows: Vec<apply::Row<'_>> = place_events(&mut known, &writes, &texts, &mut counted);
+    let Locked { mut rows, mut known, position } = Locked::all(connection, chosen).await?;
+    let ready = chosen.iter().filter_map(|run| rows.remove(run)).collect();
+    let (gift, mut counted) = (Gift::of(ready, request)?, Counted::from(position));
+    let rows = place_events(&mut known, &gift.writes, &gift.texts, &mut counted);
     counted.check()?;
     let mut script = Script::on(connection);
+    script.call(&remember(&request.lease))?;
     apply::add_to(&mut script, &rows)?;
     script.say("COMMIT");
     script.run().await.map_err(Failed::of_commit)?;
-    Ok((given, counted.hint))
+    Ok((gift.runs, counted.hint))
 }
 
-fn rows_of(runs: &[RunId]) -> Call<'static> {
-    Call::new(ROWS, [Value::Ids(runs.iter().map(Id::from).collect())])
+/// Runs that are locked, with the rows around them, and what it takes to number their events.
+pub struct Locked {
+    pub rows: BTreeMap<RunId, Claimed>,
+    pub known: Known,
+    position: u64,
 }
 
-/// The rows of these runs, in their order.
-fn claimed(runs: &[RunId], rows: &[Found]) -> Result<Vec<Claimed>, Failed> {
+impl Locked {
+    async fn all(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
+        Self::found_by(connection, LOCKED_ROWS, runs).await
+    }
+
+    /// Without those to whose tasks others write: they may wait for rows that the batch holds.
+    pub async fn without_waiting(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
+        Self::found_by(connection, FREE_ROWS, runs).await
+    }
+
+    async fn found_by(connection: &Connection, sql: &'static str, runs: &[RunId]) -> Result<Self, Failed> {
+        let mut script = Script::on(connection);
+        script.call(&Call::new(sql, [ids(runs)]))?;
+        script.call(&known::logs_of(runs))?;
+        let (rows, logs): (Vec<Found>, Vec<Found>) =
+            script.run().await?.into_iter().partition(|row| matches!(row.text(0), Ok("row")));
+        let (known, position) = Known::of(&logs)?;
+        Ok(Self { rows: claimed(&rows)?, known, position })
+    }
+}
+
+/// Runs for a claim, as they are when it has them, and the rows that make them so.
+pub struct Gift {
+    pub runs: Vec<Claimed>,
+    pub writes: Vec<Write>,
+    pub texts: Vec<String>,
+}
+
+impl Gift {
+    /// Of runs that are ready.
+    pub fn of(ready: Vec<Claimed>, request: &Claim) -> Result<Self, Failed> {
+        let (mut runs, mut writes) = (Vec::new(), Vec::new());
+        for Claimed { task, run, session } in ready {
+            let (run, rows) = claim(&task, &run, &session, request.lease.clone(), request.now);
+            writes.extend(rows);
+            runs.push(Claimed { task: task.project(&run, request.now), run, session });
+        }
+        let texts = writes.iter().map(body::text_of).collect::<Result<Vec<_>, _>>();
+        Ok(Self { runs, texts: texts.map_err(|error| Failed::Body(error.to_string()))?, writes })
+    }
+}
+
+/// That this was the worker's last claim that got something.
+pub fn remember(lease: &Lease) -> Call<'_> {
+    Call::new(REMEMBER, [(&lease.worker).into(), signed(lease.claim).into()])
+}
+
+fn ids(runs: &[RunId]) -> Value<'static> {
+    Value::Ids(runs.iter().map(Id::from).collect())
+}
+
+fn claimed(rows: &[Found]) -> Result<BTreeMap<RunId, Claimed>, Failed> {
     let mut found = BTreeMap::new();
     for row in rows {
         let task: TaskBody = parse(row.text(2)?)?;
         let (run, session): (Run, _) = (parse(row.text(3)?)?, parse(row.text(4)?)?);
         found.insert(run.id, Claimed { task: task.with(parse(row.text(1)?)?), run, session });
     }
-    Ok(runs.iter().filter_map(|run| found.remove(run)).collect())
+    Ok(found)
 }

@@ -16,7 +16,7 @@ use ostler_kernel::{
     task::forget::Forgotten,
 };
 
-pub use self::load::{ALL, logs_of};
+pub use self::load::{ALL, logs_of, workers};
 
 #[derive(Default)]
 pub struct Known {
@@ -73,6 +73,13 @@ impl Known {
     /// The position of the task's last event, before this batch.
     pub fn last_position(&self, task: TaskId) -> u64 {
         self.events.get(&task).map_or(0, |(_, position)| *position)
+    }
+
+    /// Adds where the logs of other tasks end.
+    pub fn add_logs(&mut self, other: Self) {
+        for (task, end) in other.events {
+            self.events.entry(task).or_insert(end);
+        }
     }
 
     /// Follows the writes of a bundle that counts.
@@ -135,9 +142,7 @@ impl Known {
             }
         }
     }
-}
 
-impl Known {
     fn forget(&mut self, Forgotten { task, run, session, namespace, name, key }: &Forgotten) {
         self.runs.remove(run);
         self.steps.remove(run);

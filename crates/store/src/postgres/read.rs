@@ -11,7 +11,7 @@ use super::{
     connection::{Connection, Params},
     row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
-use crate::query::{Answer, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
+use crate::query::{Answer, FirmLog, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
 
 pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
     Ok(match query {
@@ -47,6 +47,11 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             Answer::Events(events(connection, task, *after, *limit).await?)
         }
         Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit).await?.events),
+        Query::FirmLog { after, limit } => {
+            let Log { events, settled } = log(connection, *after, *limit).await?;
+            let FirmLog { events, upto } = FirmLog::whole(events, *limit);
+            Answer::FirmLog(FirmLog { events, upto: upto.min(settled.saturating_sub(1)) })
+        }
         Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref()).await?),
         Query::Workers => {
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");

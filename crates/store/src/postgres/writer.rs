@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 
 use super::{
     Failed,
+    along::{self, Along, Asked, Chosen},
     apply::{self, Row, apply, raise},
-    claim::{self, claim_runs},
+    claim::{self, Gift, Locked, claim_runs},
     connection::Connection,
     known::{self, Known},
     statement::Script,
@@ -19,7 +20,7 @@ use crate::{
     Claim, Claimed, Committed, Hint, StoreError,
     body::Prepared,
     planted::{Bug, Planted},
-    turns::Turns,
+    turns::SharedTurns,
 };
 
 /// What one caller wants, and where it waits for the answer.
@@ -44,7 +45,7 @@ pub struct Counted {
 
 /// Makes a connection ready to write.
 pub async fn prepare(connection: &mut Connection) -> Result<(), Failed> {
-    let named = known::ALL.into_iter().chain(apply::statements()).chain(claim::NAMED);
+    let named = known::ALL.into_iter().chain(apply::statements()).chain(claim::NAMED).chain(along::NAMED);
     connection.name_all(named).await?;
     claim::prepare(connection).await
 }
@@ -97,6 +98,8 @@ pub fn place_events<'a>(
 pub struct Written {
     pub results: Results,
     pub hint: Hint,
+    /// What the claims got that came along; nothing is said to those who have to ask by themselves.
+    pub given: Vec<Option<Vec<Claimed>>>,
 }
 
 /// Writes one bundle. What a unique index keeps out is refused.
@@ -106,15 +109,20 @@ pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result
             let clash = prepared.bundle.writes.get(place).and_then(Clash::of);
             let clash = clash.ok_or_else(|| Failed::Body("an index keeps out what it should not".into()))?;
             let refusal = Refusal { command: prepared.bundle.command, reason: Reason::Clash { clash } };
-            Ok(Written { results: vec![Err(refusal)], hint: Hint::default() })
+            Ok(Written { results: vec![Err(refusal)], hint: Hint::default(), given: Vec::new() })
         }
         written => written,
     }
 }
 
-/// Writes the bundles in one transaction. If a unique index keeps a row out, nothing is written.
-pub async fn write_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
-    try_again(|| try_together(connection, bundles)).await
+/// Writes the bundles in one transaction, and gives what they make ready to the claims that came along. If a unique index
+/// keeps a row out, nothing is written.
+pub async fn write_together(
+    connection: &Connection,
+    bundles: &[&Prepared],
+    along: Along<'_>,
+) -> Result<Written, Failed> {
+    try_again(|| try_together(connection, bundles, along)).await
 }
 
 /// As long as others are in the way: nothing was written then.
@@ -130,17 +138,33 @@ where
     }
 }
 
-/// Two messages: one locks and reads, one writes and commits.
-async fn try_together(connection: &Connection, bundles: &[&Prepared]) -> Result<Written, Failed> {
+/// Two messages: one locks and reads, one writes and commits; and one between them if claims are given what was there
+/// before.
+async fn try_together(
+    connection: &Connection,
+    bundles: &[&Prepared],
+    along: Along<'_>,
+) -> Result<Written, Failed> {
     let written = async {
-        let (known, position) =
-            Known::begin(connection, bundles.iter().map(|prepared| &prepared.bundle)).await?;
-        let Judged { results, rows, hint } = judge(connection.planted, known, position, bundles)?;
+        let judged = bundles.iter().map(|prepared| &prepared.bundle);
+        let (mut known, position, asked) = Known::begin(connection, judged, along).await?;
+        let mut counted = Counted::from(position);
+        let (results, mut rows) = judge(connection.planted, &mut known, &mut counted, bundles);
+        let chosen = along.choose(&rows, counted.hint.ready, &asked, connection.planted);
+        let gifts = gifts(connection, &mut known, &mut counted, along, &asked, chosen).await?;
         let mut script = Script::on(connection);
+        for (claim, gift) in along.claims.iter().zip(&gifts) {
+            let Some(gift) = gift.as_ref().filter(|gift| !gift.runs.is_empty()) else { continue };
+            rows.extend(place_events(&mut known, &gift.writes, &gift.texts, &mut counted));
+            script.call(&claim::remember(&claim.lease))?;
+        }
+        counted.check()?;
         apply::add_to(&mut script, &rows)?;
-        script.say("COMMIT");
+        // Where nothing is written, nobody has to wait for a disk.
+        script.say(if rows.is_empty() { "ROLLBACK" } else { "COMMIT" });
         script.run().await.map_err(Failed::of_commit)?;
-        Ok(Written { results, hint })
+        let given = gifts.into_iter().map(|gift| gift.map(|gift| gift.runs)).collect();
+        Ok(Written { results, hint: counted.hint, given })
     };
     match written.await {
         Ok(written) => Ok(written),
@@ -153,13 +177,45 @@ async fn try_together(connection: &Connection, bundles: &[&Prepared]) -> Result<
     }
 }
 
+/// What the claims were chosen for. Those that come fresh from the batch were not ready for anybody else.
+async fn gifts(
+    connection: &Connection,
+    known: &mut Known,
+    counted: &mut Counted,
+    along: Along<'_>,
+    asked: &Asked,
+    chosen: Chosen,
+) -> Result<Vec<Option<Gift>>, Failed> {
+    let there = chosen.there();
+    let Chosen { runs, fresh: mut ready } = chosen;
+    let n_fresh = ready.len();
+    let mut n_there = 0;
+    if !there.is_empty() {
+        let locked = Locked::without_waiting(connection, &there).await?;
+        known.add_logs(locked.known);
+        n_there = locked.rows.len();
+        ready.extend(locked.rows);
+    }
+    let mut gifts = Vec::with_capacity(runs.len());
+    for (claim, runs) in along.claims.iter().zip(runs) {
+        let runs = runs.map(|runs| runs.iter().filter_map(|run| ready.remove(run)).collect());
+        gifts.push(runs.map(|runs| Gift::of(runs, claim)).transpose()?);
+    }
+    counted.hint.ready -= (n_fresh - ready.len()) as u64;
+    // Others passed over what was locked here, and is not taken.
+    counted.hint.ready += u64::from(asked.n_ready() > n_there);
+    Ok(gifts)
+}
+
 /// Row by row, so that the first that is kept out can be named.
 async fn try_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
     let written = async {
-        let (known, position) = Known::begin_apart(connection, &prepared.bundle).await?;
-        let Judged { results, rows, hint } = judge(connection.planted, known, position, &[prepared])?;
+        let (mut known, position) = Known::begin_apart(connection, &prepared.bundle).await?;
+        let mut counted = Counted::from(position);
+        let (results, rows) = judge(connection.planted, &mut known, &mut counted, &[prepared]);
+        counted.check()?;
         apply(connection, &rows).await?;
-        Ok(Written { results, hint })
+        Ok(Written { results, hint: counted.hint, given: Vec::new() })
     };
     match written.await {
         Ok(written) => {
@@ -174,37 +230,30 @@ async fn try_alone(connection: &Connection, prepared: &Prepared) -> Result<Writt
     }
 }
 
-/// What is to be written of a batch, and what is to be answered.
-struct Judged<'a> {
-    results: Results,
-    rows: Vec<Row<'a>>,
-    hint: Hint,
-}
-
+/// What is to be answered to a batch, and what is to be written of it.
 fn judge<'a>(
     planted: Planted,
-    mut known: Known,
-    position: u64,
+    known: &mut Known,
+    counted: &mut Counted,
     bundles: &[&'a Prepared],
-) -> Result<Judged<'a>, Failed> {
-    let mut counted = Counted::from(position);
+) -> (Results, Vec<Row<'a>>) {
     let (mut results, mut rows) = (Vec::new(), Vec::new());
     for prepared in bundles {
         let bundle = &prepared.bundle;
-        let verdict = match planted.judge(bundle, &mut known) {
+        let verdict = match planted.judge(bundle, known) {
             Ok(verdict) => verdict,
             Err(never) => match never {},
         };
         let result = match verdict {
             Verdict::Refuse(refusal) => {
-                rows.extend(left_by_refused(planted, &mut known, prepared, &mut counted));
+                rows.extend(left_by_refused(planted, known, prepared, counted));
                 Err(refusal)
             }
             Verdict::Duplicate => Ok(Committed { position: counted.position, duplicate: true }),
             Verdict::Apply => match known.clash(&bundle.writes) {
                 Some(clash) => Err(Refusal { command: bundle.command, reason: Reason::Clash { clash } }),
                 None => {
-                    rows.extend(place_events(&mut known, &bundle.writes, &prepared.texts, &mut counted));
+                    rows.extend(place_events(known, &bundle.writes, &prepared.texts, counted));
                     if !planted.is(Bug::JudgedAsBefore) {
                         known.follow(&bundle.writes);
                     }
@@ -214,8 +263,7 @@ fn judge<'a>(
         };
         results.push(result);
     }
-    counted.check()?;
-    Ok(Judged { results, rows, hint: counted.hint })
+    (results, rows)
 }
 
 /// Nothing, unless a bug is planted.
@@ -233,11 +281,11 @@ fn left_by_refused<'a>(
     rows
 }
 
-/// Claims in a transaction of their own, behind the commits that came with them.
+/// A claim in a transaction of its own, behind the commits that came with it.
 pub async fn write_claim(
     connection: &Connection,
     request: &Claim,
-    turns: &mut Turns,
+    turns: &SharedTurns,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
     loop {
         match claim_runs(connection, request, turns).await {

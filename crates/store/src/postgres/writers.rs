@@ -7,20 +7,21 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use super::{
     Failed, Options,
+    along::Along,
     connection::{Connection, timely},
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
-use crate::{Claim, Claimed, StoreError, body::Prepared, planted::Bug, turns::Turns};
+use crate::{Claim, Claimed, StoreError, body::Prepared, planted::Bug, turns::SharedTurns};
 
 /// How many callers a batch may hold.
 const MAX_BATCH: usize = 256;
 
 /// So many are worth a transaction of their own while another one is under way.
-const ENOUGH: usize = 16;
+const ENOUGH: usize = 64;
 
-/// The longest wait for that many: the other one may be held up.
-const GATHERING: Duration = Duration::from_millis(5);
+/// The longest wait for that many: then the other one is held up, and somebody has to go on.
+const GATHERING: Duration = Duration::from_millis(20);
 
 /// What they have in common.
 pub struct Writers {
@@ -30,8 +31,7 @@ pub struct Writers {
     /// How many are writing.
     busy: watch::Sender<usize>,
     claims: mpsc::UnboundedSender<WaitingClaim>,
-    waiting_claims: Mutex<mpsc::UnboundedReceiver<WaitingClaim>>,
-    turns: Mutex<Turns>,
+    turns: SharedTurns,
     notices: Arc<Notices>,
 }
 
@@ -41,18 +41,10 @@ impl Writers {
         runtime: Arc<dyn Runtime>,
         jobs: mpsc::Receiver<Job>,
         notices: Arc<Notices>,
-    ) -> Arc<Self> {
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<WaitingClaim>) {
         let (claims, waiting_claims) = mpsc::unbounded_channel();
-        Arc::new(Self {
-            options,
-            runtime,
-            jobs: Mutex::new(jobs),
-            busy: watch::Sender::default(),
-            claims,
-            waiting_claims: Mutex::new(waiting_claims),
-            turns: Mutex::default(),
-            notices,
-        })
+        let (jobs, busy, turns) = (Mutex::new(jobs), watch::Sender::default(), SharedTurns::default());
+        (Arc::new(Self { options, runtime, jobs, busy, claims, turns, notices }), waiting_claims)
     }
 
     /// One of them, as long as the store is open.
@@ -66,18 +58,15 @@ impl Writers {
 
     /// The first job and all that waits behind it; none when the store is closed. A commit costs the database much, and
     /// hardly more if it holds much: while another one is under way, more is waited for.
-    async fn gather(&self) -> Option<Vec<Job>> {
+    async fn gather(&self) -> Option<Batch> {
         let mut jobs = self.jobs.lock().await;
-        let mut batch = vec![jobs.recv().await?];
+        let mut batch = Batch::default();
+        batch.add(jobs.recv().await?);
         let mut busy = self.busy.subscribe();
         let mut alone = pin!(busy.wait_for(|busy| *busy == 0));
         let mut patience = self.runtime.sleep(GATHERING);
         loop {
-            while batch.len() < MAX_BATCH
-                && let Ok(job) = jobs.try_recv()
-            {
-                batch.push(job);
-            }
+            batch.add_waiting(&mut jobs);
             if batch.len() >= ENOUGH {
                 break;
             }
@@ -86,7 +75,7 @@ impl Writers {
                 _ = &mut alone => break,
                 () = &mut patience => break,
                 job = jobs.recv() => match job {
-                    Some(job) => batch.push(job),
+                    Some(job) => batch.add(job),
                     None => break,
                 },
             }
@@ -95,19 +84,19 @@ impl Writers {
         Some(batch)
     }
 
-    async fn write(&self, connection: &mut Option<Connection>, batch: Vec<Job>) {
+    async fn write(&self, connection: &mut Option<Connection>, batch: Batch) {
         if connection.as_ref().is_none_or(Connection::is_closed) {
             *connection = match self.connect().await {
                 Ok(connection) => Some(connection),
                 Err(error) => {
                     tracing::error!(%error, "the database can't be reached");
                     let error = StoreError::Unavailable(error.to_string());
-                    return batch.into_iter().for_each(|job| job.fail(&error));
+                    return batch.fail(&error);
                 }
             };
         }
         let Some(open) = connection else { return };
-        if let Err(error) = self.write_on(open, batch).await {
+        if let Err(error) = self.write_commits(open, batch).await {
             tracing::error!(%error, "a batch failed; the connection is opened again");
             *connection = None;
         }
@@ -119,27 +108,9 @@ impl Writers {
         Ok(connection)
     }
 
-    /// Commits first; claims go on behind them, and so find what the commits made ready.
-    async fn write_on(&self, connection: &Connection, batch: Vec<Job>) -> Result<(), Failed> {
-        let (mut commits, mut claims) = (Vec::new(), Vec::new());
-        for job in batch {
-            match job {
-                Job::Commit(bundles, sender) => commits.push((bundles, sender)),
-                Job::Claim(claim, sender) => claims.push((claim, sender)),
-            }
-        }
-        let outcome = self.write_commits(connection, commits).await;
-        for claim in claims {
-            // The other end is held as long as we are.
-            drop(self.claims.send(claim));
-        }
-        outcome
-    }
-
-    /// One after the other, on a connection of their own: no commit waits for a claim.
-    pub async fn write_claims(&self) {
+    /// Those that were passed on, one after the other, on a connection of their own: no commit waits for them.
+    pub async fn write_claims(&self, mut claims: mpsc::UnboundedReceiver<WaitingClaim>) {
         let mut connection = None;
-        let mut claims = self.waiting_claims.lock().await;
         while let Some((claim, sender)) = claims.recv().await {
             let claimed = self.write_claim(&mut connection, &claim).await;
             let answer = claimed.map_err(|failed| {
@@ -163,20 +134,25 @@ impl Writers {
             None => self.connect().await?,
         };
         let open = connection.insert(open);
-        let mut turns = self.turns.lock().await;
-        let (claimed, hint) = timely(&*self.runtime, writer::write_claim(open, claim, &mut turns)).await?;
+        let (claimed, hint) = timely(&*self.runtime, writer::write_claim(open, claim, &self.turns)).await?;
         self.notices.committed(hint);
         Ok(claimed)
     }
 
     /// All in one transaction if that can be. Where one of them can't be written, or has to wait for long, each is
-    /// written by itself.
-    async fn write_commits(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
+    /// written by itself. Claims that were not served go on behind them, and so find what the commits made ready.
+    async fn write_commits(&self, connection: &Connection, batch: Batch) -> Result<(), Failed> {
+        let Batch { commits, claims } = batch;
         let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
-        match timely(&*self.runtime, writer::write_together(connection, &bundles)).await {
-            Ok(Written { results, hint }) => {
-                self.notices.committed(hint);
-                let mut results = results.into_iter();
+        let claiming: Vec<&Claim> = claims.iter().map(|(claim, _)| claim).collect();
+        let along = Along { claims: &claiming, turns: &self.turns };
+        let written = timely(&*self.runtime, writer::write_together(connection, &bundles, along)).await;
+        let mut given = Vec::new();
+        let outcome = match written {
+            Ok(written) => {
+                self.notices.committed(written.hint);
+                given = written.given;
+                let mut results = written.results.into_iter();
                 for (bundles, sender) in commits {
                     drop(sender.send(Ok(results.by_ref().take(bundles.len()).collect())));
                 }
@@ -190,7 +166,16 @@ impl Writers {
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
                 Err(failed)
             }
+        };
+        given.resize_with(claims.len(), || None);
+        for (waiting, given) in claims.into_iter().zip(given) {
+            match given {
+                Some(runs) => drop(waiting.1.send(Ok(runs))),
+                // The other end is held as long as we are.
+                None => drop(self.claims.send(waiting)),
+            }
         }
+        outcome
     }
 
     async fn write_apart(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {
@@ -218,7 +203,7 @@ impl Writers {
         let mut all = Vec::with_capacity(bundles.len());
         for bundle in bundles {
             let writing = timely(&*self.runtime, writer::write_alone(connection, bundle));
-            let Written { results, hint } = writing.await?;
+            let Written { results, hint, .. } = writing.await?;
             self.notices.committed(hint);
             all.extend(results);
         }
@@ -228,13 +213,38 @@ impl Writers {
 
 type Commit = (Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>);
 
-type WaitingClaim = (Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>);
+/// A claim, and where it waits for the answer.
+pub type WaitingClaim = (Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>);
 
-impl Job {
-    fn fail(self, error: &StoreError) {
-        match self {
-            Job::Commit(_, sender) => drop(sender.send(Err(error.clone()))),
-            Job::Claim(_, sender) => drop(sender.send(Err(error.clone()))),
+/// What is written together.
+#[derive(Default)]
+struct Batch {
+    commits: Vec<Commit>,
+    claims: Vec<WaitingClaim>,
+}
+
+impl Batch {
+    fn add(&mut self, job: Job) {
+        match job {
+            Job::Commit(bundles, sender) => self.commits.push((bundles, sender)),
+            Job::Claim(claim, sender) => self.claims.push((claim, sender)),
         }
+    }
+
+    fn len(&self) -> usize {
+        self.commits.len() + self.claims.len()
+    }
+
+    fn add_waiting(&mut self, jobs: &mut mpsc::Receiver<Job>) {
+        while self.len() < MAX_BATCH
+            && let Ok(job) = jobs.try_recv()
+        {
+            self.add(job);
+        }
+    }
+
+    fn fail(self, error: &StoreError) {
+        self.commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
+        self.claims.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
     }
 }

@@ -1,7 +1,7 @@
 //! Writes a bundle's rows, inside the transaction of its batch.
 
 use ostler_kernel::{
-    Event, EventBody, Run, Session, SessionId, Step, Task, TaskId, Timestamp, Worker, Write,
+    Event, EventBody, Run, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Worker, Write,
     bundle::Clash,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
@@ -26,6 +26,24 @@ pub struct Effects {
     pub logged: Vec<Logged>,
     /// Tasks whose events are gone.
     pub forgotten: Vec<TaskId>,
+    /// Runs that became ready.
+    pub ready: Vec<RunId>,
+}
+
+impl Effects {
+    fn raise(&mut self, run: &Run) {
+        self.hint.ready += u64::from(makes_claimable(run));
+        self.hint.due += u64::from(due(run).is_some());
+        self.ready.extend(run.rank().map(|_| run.id));
+    }
+
+    /// The run goes to a claim. If it came in the same batch it was not ready for anybody else, and nobody is woken.
+    pub fn taken(&mut self, run: RunId) {
+        if let Some(place) = self.ready.iter().position(|ready| *ready == run) {
+            self.ready.swap_remove(place);
+            self.hint.ready -= 1;
+        }
+    }
 }
 
 /// Why a bundle's rows could not be written, and what was in the way if a constraint kept one out.
@@ -51,8 +69,8 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
     match write {
         Write::NewTask(task) => insert_task(connection, task, text)?,
         Write::Task(task) => update_task(connection, task, text)?,
-        Write::NewRun(run) => insert_run(connection, run, text, &mut effects.hint)?,
-        Write::Run(run) => update_run(connection, run, text, &mut effects.hint)?,
+        Write::NewRun(run) => insert_run(connection, run, text, effects)?,
+        Write::Run(run) => update_run(connection, run, text, effects)?,
         Write::RunProgress(run) => progress_run(connection, run, text)?,
         Write::Session(session) => put_session(connection, session, text)?,
         Write::Step(step) => put_step(connection, step, text)?,
@@ -147,10 +165,10 @@ fn update_task(connection: &Connection, task: &Task, body: &str) -> rusqlite::Re
 const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, \
     ended, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)";
 
-fn insert_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -> rusqlite::Result<()> {
+fn insert_run(connection: &Connection, run: &Run, body: &str, effects: &mut Effects) -> rusqlite::Result<()> {
     let lane = put_lane(connection, run)?;
     let due = due(run).map(Timestamp::as_millis);
-    raise(hint, run);
+    effects.raise(run);
     let params = params![
         Key(&run.id),
         Key(&run.task),
@@ -172,8 +190,8 @@ const UPDATE_RUN: &str = "UPDATE runs SET state = :state, epoch = :epoch, journa
     write_epoch = :write_epoch, write_number = :write_number, rank = :rank, due = :due, live = :live, \
     ended = :ended, worker = :worker, incarnation = :incarnation, claim = :claim, body = :body WHERE id = :id";
 
-fn update_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -> rusqlite::Result<()> {
-    raise(hint, run);
+fn update_run(connection: &Connection, run: &Run, body: &str, effects: &mut Effects) -> rusqlite::Result<()> {
+    effects.raise(run);
     let lease = run.lease();
     let params = named_params! {
         ":id": Key(&run.id),
@@ -193,11 +211,6 @@ fn update_run(connection: &Connection, run: &Run, body: &str, hint: &mut Hint) -
     };
     execute(connection, UPDATE_RUN, params)?;
     Ok(())
-}
-
-fn raise(hint: &mut Hint, run: &Run) {
-    hint.ready += u64::from(makes_claimable(run));
-    hint.due += u64::from(due(run).is_some());
 }
 
 /// The lane's number. It is there already for all but the first run of an agent, and then costs no page.

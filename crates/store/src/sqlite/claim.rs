@@ -139,6 +139,7 @@ fn give(
     request: &Claim,
     effects: &mut Effects,
 ) -> rusqlite::Result<Claimed> {
+    effects.taken(run);
     let before = load(connection, run)?;
     let (run, writes) = claim(&before.task, &before.run, &before.session, request.lease.clone(), request.now);
     let texts = writes.iter().map(row::text_of).collect::<Result<Vec<_>, _>>()?;

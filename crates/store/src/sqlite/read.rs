@@ -12,7 +12,7 @@ use super::{
     chain::{self, Owner, Table},
     row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
 };
-use crate::query::{Answer, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
+use crate::query::{Answer, FirmLog, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
     Ok(match query {
@@ -34,6 +34,9 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Blocker(blocker) => Answer::Blocker(load_blocker(connection, blocker)?),
         Query::Events { task, after, limit } => Answer::Events(events(connection, task, *after, *limit)?),
         Query::Log { after, limit } => Answer::Events(log(connection, *after, *limit)?),
+        Query::FirmLog { after, limit } => {
+            Answer::FirmLog(FirmLog::whole(log(connection, *after, *limit)?, *limit))
+        }
         Query::Leased { worker } => Answer::Runs(leased(connection, worker.as_deref())?),
         Query::Workers => {
             let sql = format!("SELECT {WORKER} FROM workers ORDER BY name");

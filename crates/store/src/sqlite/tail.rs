@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use ostler_kernel::{Event, TaskId};
 
-use crate::{Answer, Query};
+use crate::{Answer, FirmLog, Query};
 
 /// So many events it holds: some hundredths of a second of a busy store, and quickly searched.
 const MOST: usize = 2048;
@@ -55,11 +55,9 @@ impl Tail {
     /// The answer, if all of it is in here.
     pub fn answer(&self, query: &Query) -> Option<Answer> {
         match query {
-            Query::Log { after, limit } => {
-                let first = self.events.front()?.event.position;
-                let start = usize::try_from(after.checked_sub(first - 1)?).ok()?;
-                let found = self.events.range(start.min(self.events.len())..).take(*limit);
-                Some(Answer::Events(found.map(|logged| logged.event.clone()).collect()))
+            Query::Log { after, limit } => self.log(*after, *limit).map(Answer::Events),
+            Query::FirmLog { after, limit } => {
+                self.log(*after, *limit).map(|events| Answer::FirmLog(FirmLog::whole(events, *limit)))
             }
             Query::Events { task, after, limit } => {
                 // Where the next one is in here, so are all that come behind it.
@@ -75,6 +73,13 @@ impl Tail {
             }
             _ => None,
         }
+    }
+
+    fn log(&self, after: u64, limit: usize) -> Option<Vec<Event>> {
+        let first = self.events.front()?.event.position;
+        let start = usize::try_from(after.checked_sub(first - 1)?).ok()?;
+        let found = self.events.range(start.min(self.events.len())..).take(limit);
+        Some(found.map(|logged| logged.event.clone()).collect())
     }
 }
 

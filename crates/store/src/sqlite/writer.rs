@@ -58,7 +58,7 @@ pub fn write_batch(connection: &Connection, memory: &mut Memory, batch: Vec<Job>
         written => written,
     };
     match written {
-        Ok(Written { outcomes, turns, effects: Effects { mut hint, logged, forgotten } }) => {
+        Ok(Written { outcomes, turns, effects: Effects { mut hint, logged, forgotten, .. } }) => {
             if memory.planted.is(Bug::ReadyUntold) {
                 hint.ready = memory.hint.ready;
             }
@@ -183,13 +183,14 @@ impl<'a> Attempt<'a> {
 
     fn apply_in_savepoint(&mut self, Prepared { bundle, texts }: &Prepared) -> Result<(), ApplyError> {
         self.connection.execute_batch("SAVEPOINT bundle")?;
-        let Effects { hint, logged, forgotten } = &self.effects;
-        let (hint, n_logged, n_forgotten) = (*hint, logged.len(), forgotten.len());
+        let Effects { hint, logged, forgotten, ready } = &self.effects;
+        let (hint, n_logged, n_forgotten, n_ready) = (*hint, logged.len(), forgotten.len(), ready.len());
         let applied = apply(self.connection, &bundle.writes, texts, &mut self.effects);
         if applied.is_err() {
             self.effects.hint = hint;
             self.effects.logged.truncate(n_logged);
             self.effects.forgotten.truncate(n_forgotten);
+            self.effects.ready.truncate(n_ready);
             if self.connection.is_autocommit() {
                 return applied;
             }

@@ -11,13 +11,15 @@ use ostler_kernel::{
 use super::{Known, named::Named};
 use crate::postgres::{
     Failed,
+    along::{Along, Asked},
     connection::Connection,
     row::Id,
     statement::{Call, Found, Script, Value},
 };
 
-const WORKERS: &str =
-    "SELECT 'worker', name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+/// Locked, so that claims of one worker go one after the other too.
+const WORKERS: &str = "SELECT 'worker', name, incarnation, counter, claims, registered_at, instance, offer, standing \
+    FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
 /// One after the other, each in the order of its keys: what comes first in the result is locked first.
 const ROWS: &str = "WITH r AS (SELECT id, state, epoch, journal, write_epoch, write_number FROM runs \
         WHERE id = ANY($1) ORDER BY id FOR UPDATE), \
@@ -54,22 +56,28 @@ const EVENTS_OF_RUNS: &str = "SELECT 'events', runs.task, coalesce(seq, 0), coal
 pub const ALL: [&str; 8] = [WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
 
 impl Known {
-    /// Begins a transaction, locks and reads what the bundles name, and tells where the transaction's events begin.
-    /// Always table by table in this order, and inside a table in the order of keys: two batches that meet wait for each
-    /// other in one direction only. Where what is appended ends is read behind the locks of those who append, by a
-    /// statement of its own: one that had to wait still sees what there was when it began.
+    /// Begins a transaction, locks and reads what the bundles name, and tells where the transaction's events begin, and
+    /// what the claims that came with them are judged on. Always table by table in this order, and inside a table in the
+    /// order of keys: two batches that meet wait for each other in one direction only. Where what is appended ends is
+    /// read behind the locks of those who append, by a statement of its own: one that had to wait still sees what there
+    /// was when it began.
     pub async fn begin<'a>(
         connection: &Connection,
         bundles: impl IntoIterator<Item = &'a Bundle>,
-    ) -> Result<(Self, u64), Failed> {
+        along: Along<'_>,
+    ) -> Result<(Self, u64, Asked), Failed> {
         let mut named = Named::default();
         bundles.into_iter().for_each(|bundle| named.in_bundle(bundle));
+        named.workers.extend(along.claims.iter().map(|claim| claim.lease.worker.clone()));
         let mut script = Script::on(connection);
         script.say("BEGIN");
-        for call in calls(&named) {
+        for call in calls(&named).into_iter().chain(along.questions()) {
             script.call(&call)?;
         }
-        Self::of(&script.run().await?)
+        let found = script.run().await?;
+        let (known, position) = Self::of(&found)?;
+        let asked = if along.claims.is_empty() { Asked::default() } else { Asked::of(&found)? };
+        Ok((known, position, asked))
     }
 
     /// The same for one bundle, each statement by itself: that can say whatever there is to be said.
@@ -120,10 +128,17 @@ impl Known {
                 self.open_steps.insert((row.id(1)?, step));
             }
             "events" => drop(self.events.insert(row.id(1)?, (row.number(2)?, row.number(3)?))),
+            // For claims.
+            "held" | "ready" => {}
             other => return Err(Failed::Body(format!("a row is {other:?}"))),
         }
         Ok(())
     }
+}
+
+/// Locks these workers.
+pub fn workers<const N: usize>(names: [&str; N]) -> Call<'_> {
+    Call::new(WORKERS, [Value::Texts(names.into())])
 }
 
 /// Only what it takes to number events of these runs' tasks, which are locked already.
