@@ -79,7 +79,9 @@ impl Control {
                 match place.wait(&*self.runtime, left, changed).await {
                     Waited::Answered(answer) => {
                         claimed = answer.map_err(unavailable)?;
-                        self.waiting.set_emptied(lease.clone(), seen);
+                        if !claimed.is_empty() {
+                            self.waiting.set_emptied(lease.clone(), seen);
+                        }
                     }
                     Waited::Woken => {}
                     Waited::TimeIsUp => return Ok(Vec::new()),

@@ -32,6 +32,10 @@ const NOT_OFTENER: Duration = Duration::from_millis(4);
 /// The longest pause where someone keeps the log from standing firm, whoever that is in the same database.
 const HELD_UP: Duration = Duration::from_millis(100);
 
+/// While nobody watches, the place in the log is moved on so often, and only to what stands firm: an event in front of it
+/// may still come, and whoever begins to watch has not read it.
+const UNWATCHED: Duration = Duration::from_secs(1);
+
 #[derive(Default)]
 pub struct Hub {
     watched: Mutex<BTreeMap<TaskId, broadcast::Sender<Feed>>>,
@@ -78,19 +82,19 @@ impl Control {
     pub(crate) async fn follow_log(&self) {
         let mut hints = self.store.watch();
         let mut position = hints.borrow_and_update().position;
-        let mut pause = NOT_OFTENER;
+        let (mut pause, mut moved_at) = (NOT_OFTENER, self.runtime.monotonic());
         loop {
-            let last = hints.borrow_and_update().position;
-            if !self.feed.is_watched() && !self.is_concerned() {
-                position = position.max(last);
-            }
-            let before = position;
-            if position >= last || !self.look_on(&mut position, last).await {
+            let (before, last) = (position, hints.borrow_and_update().position);
+            let is_needed = self.feed.is_watched() || self.is_concerned();
+            let is_due = is_needed || self.runtime.monotonic() >= moved_at + UNWATCHED;
+            let at_once = if is_needed { AT_ONCE } else { 0 };
+            if position >= last || !is_due || !self.look_on(&mut position, last, at_once).await {
                 if hints.changed().await.is_err() {
                     return;
                 }
                 continue;
             }
+            moved_at = self.runtime.monotonic();
             pause = if position > before { NOT_OFTENER } else { (pause * 2).min(HELD_UP) };
             if self.store.is_shared() {
                 self.runtime.sleep(pause).await;
@@ -100,20 +104,25 @@ impl Control {
 
     /// Passes on what the log has behind this position, and moves it; up to `last`, as far as that stands firm. Tells
     /// whether it could be read.
-    async fn look_on(&self, position: &mut u64, last: u64) -> bool {
-        match self.store.firm_log(*position, AT_ONCE).await {
-            Ok(FirmLog { events, upto }) => {
-                for event in events {
-                    *position = event.position;
-                    self.pass_on(&event);
-                    self.feed.show(event.task, Feed::Event(Arc::new(event)));
+    async fn look_on(&self, position: &mut u64, last: u64, at_once: usize) -> bool {
+        loop {
+            match self.store.firm_log(*position, at_once).await {
+                Ok(FirmLog { events, upto }) => {
+                    let is_full = events.len() == at_once && at_once > 0;
+                    for event in events {
+                        *position = event.position;
+                        self.pass_on(&event);
+                        self.feed.show(event.task, Feed::Event(Arc::new(event)));
+                    }
+                    if !is_full {
+                        *position = upto.min(last).max(*position);
+                        return true;
+                    }
                 }
-                *position = upto.min(last).max(*position);
-                true
-            }
-            Err(error) => {
-                tracing::error!(%error, "the log can't be read");
-                false
+                Err(error) => {
+                    tracing::error!(%error, "the log can't be read");
+                    return false;
+                }
             }
         }
     }

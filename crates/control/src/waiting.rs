@@ -85,6 +85,7 @@ impl Waiting {
     pub fn set_silent(&self, silent: BTreeSet<(String, u64)>) {
         let is_silent = |lease: &Lease| silent.contains(&(lease.worker.clone(), lease.incarnation));
         self.lock().retain(|claim| !is_silent(&claim.lease));
+        self.emptied().retain(|_, emptied| !is_silent(&emptied.lease));
         *self.silent() = silent;
     }
 

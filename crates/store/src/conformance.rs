@@ -141,6 +141,7 @@ cases! { $
         what_is_refused_goes_to_nobody
         a_lost_answer_is_not_made_up_for_by_what_comes
         who_may_not_claim_gets_nothing_that_comes
+        the_same_claim_twice_at_once_gets_the_same
         two_of_one_session_come_along;
     forgetting:
         of_a_forgotten_task_nothing_is_left

@@ -171,13 +171,10 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the store, and makes its tables if they aren't there.
     pub async fn open(options: Options, runtime: Arc<dyn Runtime>) -> Result<Self, OpenError> {
-        let first = Connection::open(&options, &runtime).await;
-        let mut first = first.map_err(|failed| match failed {
-            Failed::Database(error) => OpenError::Database(error),
-            other => OpenError::Connection(other.to_string()),
-        })?;
+        let mut first = Connection::open(&options, &runtime).await?;
         schema::migrate(&mut first.client, &options).await?;
-        let notices = Arc::new(Notices::new(&options.schema, &*runtime));
+        let position = timely(&*runtime, read::last_position(&first)).await?;
+        let notices = Arc::new(Notices::new(&options.schema, &*runtime, position));
         let (jobs, receiver) = mpsc::channel(4096);
         let (writers, claims) =
             Writers::new(options.clone(), Arc::clone(&runtime), receiver, Arc::clone(&notices));
@@ -285,6 +282,15 @@ impl Store for PostgresStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+}
+
+impl From<Failed> for OpenError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Database(error) => OpenError::Database(error),
+            other => OpenError::Connection(other.to_string()),
+        }
     }
 }
 

@@ -7,13 +7,10 @@ use std::{
 
 use ostler_kernel::{
     Lease, RunId, Worker,
-    queue::{self, Candidate, Rooms},
+    queue::{self, Candidate, Rooms, Shares},
 };
 
-use crate::{
-    Claim,
-    planted::{Bug, Planted},
-};
+use crate::planted::{Bug, Planted};
 
 #[derive(Clone, Default)]
 pub struct Turns {
@@ -50,8 +47,14 @@ impl SharedTurns {
         self.lock().admit(lease, worker, planted)
     }
 
-    pub fn choose(&self, candidates: Vec<Candidate>, rooms: Rooms, request: &Claim) -> Vec<RunId> {
-        queue::choose(candidates, request.slots, rooms, &request.shares, &mut self.lock().served)
+    pub fn choose(
+        &self,
+        candidates: Vec<Candidate>,
+        slots: usize,
+        rooms: Rooms,
+        shares: &Shares,
+    ) -> Vec<RunId> {
+        queue::choose(candidates, slots, rooms, shares, &mut self.lock().served)
     }
 
     fn lock(&self) -> MutexGuard<'_, Turns> {

@@ -127,6 +127,30 @@ pub async fn who_may_not_claim_gets_nothing_that_comes(world: World) {
     }
 }
 
+/// Whoever took it along was cut off, and it is made again while the first is still on its way.
+pub async fn the_same_claim_twice_at_once_gets_the_same(world: World) {
+    let worker = world.worker("w").await;
+    for round in 1..=ROUNDS {
+        let asks: Vec<(Task, Bundle)> = (0..2).map(|_| world.ask().bundle()).collect();
+        let claim = Claim::new(worker.lease(2 * round), 1, world.now());
+        let (committed, one, other) = tokio::join!(
+            biased;
+            world.commit_all(asks.into_iter().map(|(_, bundle)| bundle).collect()),
+            world.store.claim(claim.clone()),
+            world.store.claim(claim.clone()),
+        );
+        assert!(committed.iter().all(Result::is_ok));
+        let given = ids(&world.store.claim(claim).await.expect("the store answers"));
+        assert_eq!(given.len(), 1);
+        for early in [one, other] {
+            let early = ids(&early.expect("the store answers"));
+            assert!(early.is_empty() || early == given, "{early:?} and {given:?}");
+        }
+        let left = worker.claim_number(2 * round + 1, 9).await;
+        assert_eq!(left.len(), 1, "and no more than it asked for");
+    }
+}
+
 /// The second one changes the session that the first one is given with.
 pub async fn two_of_one_session_come_along(world: World) {
     let worker = world.worker("w").await;

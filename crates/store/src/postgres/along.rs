@@ -1,9 +1,9 @@
 //! Claims that are served in the transaction of a batch, behind the commits in it: a run that is accepted while a worker
 //! waits costs no commit more, and nobody else is woken for it.
 //!
-//! Only what everybody may take is given so. Where places are limited or something is asked of a worker, others would be
-//! held up, or have to be counted, behind locks that are taken before those of a batch: such claims are passed on, to be
-//! served by [`super::claim`].
+//! Only what everybody may take is given so, and only if nobody has to be waited for. Where places are limited they have to
+//! be counted behind locks that are taken before those of a batch. Such claims are passed on, to be served by
+//! [`super::claim`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,29 +17,36 @@ use super::{
     Failed,
     apply::Row,
     claim,
-    row::signed,
+    row::{most, signed},
     statement::{Call, Found},
 };
 use crate::{Claim, Claimed, planted::Planted, turns::SharedTurns};
 
-/// In which lanes something is ready, and in those that are open to everybody the first runs, locked, and without what
-/// others are at. Nothing is locked if nobody may take it: whoever passes over it in the meantime would wait in vain.
-/// Steps from lane to lane in the index of what is ready.
+/// Without those that others are at: they may be held up, and with them all commits of the batch.
+const CLAIMANTS: &str = "SELECT 'claimant', name, incarnation, counter, claims, registered_at, instance, offer, standing \
+    FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE SKIP LOCKED";
+
+/// In which lanes something is ready, and the first runs of those that are open to everybody. Nothing is locked yet: that
+/// would keep it from others. Steps from lane to lane in the index of what is ready, and not too far.
 const READY: &str = "WITH RECURSIVE ready AS (\
-        (SELECT lane FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
+        (SELECT lane, 1 AS place FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
         UNION ALL \
-        SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
-        FROM ready WHERE ready.lane IS NOT NULL) \
-    SELECT 'ready', namespace, coalesce(pool, class), slots, requires, first.id, first.rank, first.task, first.session \
+        SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1), place + 1 \
+        FROM ready WHERE ready.lane IS NOT NULL AND place <= $2) \
+    SELECT 'ready', namespace, coalesce(pool, class), slots, requires, place, first.id, first.rank, first.task, \
+        first.session \
     FROM ready JOIN lanes ON lanes.id = ready.lane LEFT JOIN LATERAL (\
         SELECT id, rank, task, session FROM runs WHERE runs.lane = lanes.id AND rank IS NOT NULL \
-        AND slots IS NULL AND requires = '' AND namespace <> ALL($2) \
-        AND EXISTS (SELECT FROM unnest($3::text[], $4::bigint[]) AS claims (worker, of) \
-            JOIN workers ON name = worker AND incarnation = of WHERE standing = $5) \
-        ORDER BY rank, id LIMIT $1 FOR UPDATE SKIP LOCKED) AS first ON true";
+        AND slots IS NULL AND requires = '' AND namespace <> ALL($3) ORDER BY rank, id LIMIT $1) AS first ON true";
+
+/// With more lanes than that claims are passed on: commits wait for what is done here.
+const MAX_LANES: u64 = 32;
+
+/// So many runs are given in one transaction.
+const MAX_SLOTS: usize = 64;
 
 /// What scripts call.
-pub const NAMED: [&str; 1] = [READY];
+pub const NAMED: [&str; 2] = [CLAIMANTS, READY];
 
 /// Claims that came along with a batch.
 #[derive(Clone, Copy)]
@@ -54,10 +61,11 @@ pub struct Asked {
     workers: BTreeMap<String, Worker>,
     /// One of them was given something before.
     is_sent_again: bool,
-    /// Runs that are ready, and locked.
+    /// Runs that are ready.
     ready: Vec<Ready>,
-    /// Lanes in which something is ready that was not locked: not everybody may take it, or others are at it.
-    others: Vec<Lane>,
+    /// Lanes in which something is ready that not everybody may take.
+    guarded: Vec<Lane>,
+    n_lanes: u64,
 }
 
 struct Ready {
@@ -83,23 +91,20 @@ impl Chosen {
 }
 
 impl<'a> Along<'a> {
-    /// What has to be known of the claims besides their workers, and behind the locks of those.
+    /// Locks the workers who claim. Behind those that the batch names, and before all else.
+    pub fn claimants(&self) -> Option<Call<'a>> {
+        let names: Vec<&str> = self.claims.iter().map(|claim| claim.lease.worker.as_str()).collect();
+        (!names.is_empty()).then(|| Call::new(CLAIMANTS, [names.into()]))
+    }
+
+    /// What else has to be known of the claims, behind the locks of their workers.
     pub fn questions(&self) -> Vec<Call<'a>> {
         if self.claims.is_empty() {
             return Vec::new();
         }
         let slots = self.claims.iter().map(|claim| claim.slots).fold(0, usize::saturating_add);
         let capped = self.claims.iter().flat_map(|claim| claim.shares.capped()).collect::<Vec<&str>>();
-        let workers = self.claims.iter().map(|claim| claim.lease.worker.as_str()).collect::<Vec<&str>>();
-        let incarnations: Vec<i64> =
-            self.claims.iter().map(|claim| signed(claim.lease.incarnation)).collect();
-        let values = [
-            super::row::most(slots).into(),
-            capped.into(),
-            workers.into(),
-            incarnations.into(),
-            Standing::Open.name().into(),
-        ];
+        let values = [most(slots.min(MAX_SLOTS)).into(), signed(MAX_LANES).into(), capped.into()];
         let held = self.claims.iter().map(|claim| claim::held(&claim.lease));
         held.chain([Call::new(READY, values)]).collect()
     }
@@ -108,48 +113,53 @@ impl<'a> Along<'a> {
     /// Passes on whom this can't be said of.
     pub fn choose(&self, rows: &[Row<'_>], n_ready: u64, asked: &Asked, planted: Planted) -> Chosen {
         let (fresh, touched) = if self.claims.is_empty() { Default::default() } else { touched(rows) };
-        let is_open = |Claimed { run, .. }: &Claimed| !run.lane.is_limited() && !self.is_capped(run);
+        let is_open =
+            |Claimed { run, .. }: &Claimed| !run.lane.is_limited() && !self.is_capped(&run.lane.namespace);
         let is_clear = fresh.len() as u64 == n_ready
             && fresh.values().all(is_open)
             && !asked.is_sent_again
+            && asked.n_lanes <= MAX_LANES
             && !asked.ready.iter().any(|ready| touched.holds(ready));
         let open = asked.ready.iter().map(|ready| ready.candidate.clone());
         let mut candidates: Candidates = open.map(|candidate| (candidate, Requirements::default())).collect();
         candidates.extend(fresh.values().filter_map(candidate));
-        let choose = |claim: &&Claim| {
-            let is_known = is_clear && !touched.workers.contains(&claim.lease.worker);
-            if is_known { self.choose_for(claim, &mut candidates, asked, planted) } else { None }
+        let (mut slots, mut served) = (MAX_SLOTS, BTreeSet::new());
+        let choose = |claim: &&'a Claim| {
+            let worker = claim.lease.worker.as_str();
+            // What a claim was given in here the same one, sent again, would not know of.
+            let is_known = is_clear && !touched.workers.contains(worker) && served.insert(worker);
+            if !is_known || slots == 0 {
+                return None;
+            }
+            let chosen = self.choose_for(claim, slots, &mut candidates, asked, planted);
+            slots -= chosen.as_ref().map_or(0, Vec::len);
+            chosen
         };
         Chosen { runs: self.claims.iter().map(choose).collect(), fresh }
     }
 
-    fn is_capped(&self, run: &Run) -> bool {
-        self.claims.iter().any(|claim| claim.shares.of(&run.lane.namespace).limit.is_some())
+    fn is_capped(&self, namespace: &str) -> bool {
+        self.claims.iter().any(|claim| claim.shares.of(namespace).limit.is_some())
     }
 
     fn choose_for(
         &self,
         claim: &Claim,
+        slots: usize,
         candidates: &mut Candidates,
         asked: &Asked,
         planted: Planted,
     ) -> Option<Vec<RunId>> {
-        let worker = asked.workers.get(&claim.lease.worker);
-        let admitted = worker.filter(|worker| self.turns.admit(&claim.lease, worker, planted));
-        let Some(worker) = admitted.filter(|worker| worker.standing == Standing::Open) else {
+        let worker = asked.workers.get(&claim.lease.worker)?;
+        if !self.turns.admit(&claim.lease, worker, planted) || worker.standing != Standing::Open {
             return Some(Vec::new());
-        };
-        let is_guarded = |lane: &&Lane| {
-            lane.limit.is_some()
-                || !lane.requires.is_empty()
-                || claim.shares.of(&lane.namespace).limit.is_some()
-        };
-        if asked.others.iter().filter(is_guarded).any(|lane| worker.offer.meets(&lane.requires)) {
+        }
+        if asked.guarded.iter().any(|lane| worker.offer.meets(&lane.requires)) {
             return None;
         }
         let fits = candidates.iter().filter(|(_, requires)| worker.offer.meets(requires));
         let fits = fits.map(|(candidate, _)| candidate.clone()).collect();
-        let chosen = self.turns.choose(fits, Rooms::default(), claim);
+        let chosen = self.turns.choose(fits, slots.min(claim.slots), Rooms::default(), &claim.shares);
         candidates.retain(|(candidate, _)| !chosen.contains(&candidate.run));
         Some(chosen)
     }
@@ -168,7 +178,7 @@ impl Asked {
         let mut asked = Self::default();
         for row in rows {
             match row.text(0)? {
-                "worker" => drop(asked.workers.insert(row.text(1)?.to_owned(), claim::worker(row)?)),
+                "claimant" => drop(asked.workers.insert(row.text(1)?.to_owned(), claim::worker(row)?)),
                 "held" => asked.is_sent_again = true,
                 "ready" => asked.add(row)?,
                 _ => {}
@@ -179,20 +189,16 @@ impl Asked {
 
     fn add(&mut self, row: &Found) -> Result<(), Failed> {
         let lane = claim::lane(row)?;
-        match row.optional_number(6)? {
+        self.n_lanes = row.number(5)?.max(self.n_lanes);
+        match row.optional_number(7)? {
             Some(rank) => {
-                let (run, rank) = (row.id(5)?, rank.cast_signed());
+                let (run, rank) = (row.id(6)?, rank.cast_signed());
                 let candidate = Candidate { run, namespace: lane.namespace, class: lane.class, rank };
-                self.ready.push(Ready { candidate, task: row.id(7)?, session: row.id(8)? });
+                self.ready.push(Ready { candidate, task: row.id(8)?, session: row.id(9)? });
             }
-            None => self.others.push(lane),
+            None => self.guarded.push(lane),
         }
         Ok(())
-    }
-
-    /// How many were locked.
-    pub fn n_ready(&self) -> usize {
-        self.ready.len()
     }
 }
 

@@ -48,7 +48,7 @@ const BUSY: &str = "SELECT namespace, coalesce(pool, class), count(*) FROM runs 
 /// The first runs of each lane, as many as are wanted of it, locked, and without those that others are at.
 const READY: &str = "SELECT wanted.lane, first.id, first.rank FROM unnest($1::bigint[], $2::bigint[]) AS wanted (lane, most) \
     CROSS JOIN LATERAL (SELECT id, rank FROM runs WHERE runs.lane = wanted.lane AND rank IS NOT NULL \
-        ORDER BY rank, id LIMIT wanted.most FOR UPDATE SKIP LOCKED) AS first";
+        ORDER BY rank, id LIMIT wanted.most FOR UPDATE OF runs SKIP LOCKED) AS first";
 
 const REMEMBER: &str = "UPDATE workers SET claims = $2 WHERE name = $1";
 
@@ -67,8 +67,11 @@ const ROWS: &str = rows!("");
 
 const LOCKED_ROWS: &str = rows!(" ORDER BY tasks.id FOR NO KEY UPDATE OF tasks");
 
-/// Without those to whose tasks others write.
-const FREE_ROWS: &str = rows!(" ORDER BY tasks.id FOR NO KEY UPDATE OF tasks SKIP LOCKED");
+/// Those that are still ready, locked, and without what others are at.
+const FREE_ROWS: &str = rows!(
+    " AND rank IS NOT NULL ORDER BY tasks.id \
+    FOR UPDATE OF runs SKIP LOCKED FOR NO KEY UPDATE OF tasks SKIP LOCKED"
+);
 
 /// What scripts call.
 pub const NAMED: [&str; 6] = [HELD, LANES, REMEMBER, ROWS, LOCKED_ROWS, FREE_ROWS];
@@ -101,7 +104,7 @@ pub async fn claim_runs(
             let rooms = rooms(connection, &lanes, &request.shares).await?;
             let candidates = candidates(connection, request.slots, &rooms, lanes).await?;
             n_candidates = candidates.len();
-            chosen = turns.choose(candidates, rooms, request);
+            chosen = turns.choose(candidates, request.slots, rooms, &request.shares);
         }
         Some(_) | None => {}
     }
@@ -269,8 +272,8 @@ impl Locked {
         Self::found_by(connection, LOCKED_ROWS, runs).await
     }
 
-    /// Without those to whose tasks others write: they may wait for rows that the batch holds.
-    pub async fn without_waiting(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
+    /// Locks those that are still ready. Without what others are at: they may wait for rows that the batch holds.
+    pub async fn if_ready(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
         Self::found_by(connection, FREE_ROWS, runs).await
     }
 

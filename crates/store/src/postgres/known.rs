@@ -10,7 +10,7 @@ use std::{
 };
 
 use ostler_kernel::{
-    RunId, SessionId, TaskId, Write,
+    RunId, RunTag, SessionId, TaskId, Write,
     bundle::{Clash, InputsAt, Rows, RunAt},
     resource::ResourceKey,
     task::forget::Forgotten,
@@ -73,6 +73,11 @@ impl Known {
     /// The position of the task's last event, before this batch.
     pub fn last_position(&self, task: TaskId) -> u64 {
         self.events.get(&task).map_or(0, |(_, position)| *position)
+    }
+
+    /// Whether a run that may be ready was locked: who claimed meanwhile has passed it over.
+    pub fn holds_queued(&self) -> bool {
+        self.runs.values().any(|run| run.state == RunTag::Queued)
     }
 
     /// Adds where the logs of other tasks end.

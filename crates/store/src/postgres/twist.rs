@@ -8,7 +8,7 @@ pub fn twist(sql: &str, planted: Planted) -> Cow<'_, str> {
     // Of which statement, what, and what stands there instead.
     let twists = [
         (Bug::LogWithoutBound, "FROM origin", "pg_snapshot_xmin", "pg_snapshot_xmax"),
-        (Bug::ClaimWithoutLock, "rank IS NOT NULL", " FOR UPDATE SKIP LOCKED", ""),
+        (Bug::ClaimWithoutLock, "rank IS NOT NULL", " FOR UPDATE OF runs SKIP LOCKED", ""),
         (Bug::ClaimsInLine, "rank IS NOT NULL", " SKIP LOCKED", ""),
         (Bug::LaneWithoutLock, "slots FROM lanes", " FOR UPDATE", ""),
         (Bug::JudgedWithoutLocks, "write_number FROM runs", " FOR UPDATE", ""),

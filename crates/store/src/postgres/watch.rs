@@ -16,7 +16,7 @@ use super::{
 };
 use crate::Hint;
 
-/// How often one looks without having been told: a notification that was lost costs no more than this.
+/// How often one looks whatever one was told: what was lost costs no more than this.
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// Between two notifications of a server: each wakes all the others, and in a busy moment one stands for many.
@@ -35,9 +35,10 @@ pub struct Notices {
 }
 
 impl Notices {
-    pub fn new(schema: &str, runtime: &dyn Runtime) -> Self {
+    /// The log ends at `position`.
+    pub fn new(schema: &str, runtime: &dyn Runtime, position: u64) -> Self {
         Self {
-            hints: watch::Sender::default(),
+            hints: watch::Sender::new(Hint { position, ..Hint::default() }),
             committed: watch::Sender::default(),
             news: Notify::new(),
             channel: format!("ostler {schema}"),
@@ -138,8 +139,10 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
     let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
     timely(&**runtime, look(&looking, notices, everything)).await?;
+    let mut next_sweep = runtime.monotonic() + SWEEP;
     loop {
-        match timeout(&**runtime, SWEEP, messages.next()).await {
+        let left = next_sweep.saturating_sub(runtime.monotonic());
+        match timeout(&**runtime, left, messages.next()).await {
             Ok(Some(message)) => {
                 if let AsyncMessage::Notification(notification) = message?
                     && let Some(hint) = notices.heard(notification.payload())
@@ -152,6 +155,7 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
                 // Nobody has anything to say, or it does not get through.
                 timely(&**runtime, ask(&client, "", &mut messages)).await?;
                 timely(&**runtime, look(&looking, notices, everything)).await?;
+                next_sweep = runtime.monotonic() + SWEEP;
             }
         }
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Failed,
-    along::{self, Along, Asked, Chosen},
+    along::{self, Along, Chosen},
     apply::{self, Row, apply, raise},
     claim::{self, Gift, Locked, claim_runs},
     connection::Connection,
@@ -149,9 +149,10 @@ async fn try_together(
         let judged = bundles.iter().map(|prepared| &prepared.bundle);
         let (mut known, position, asked) = Known::begin(connection, judged, along).await?;
         let mut counted = Counted::from(position);
+        let passed_over = known.holds_queued();
         let (results, mut rows) = judge(connection.planted, &mut known, &mut counted, bundles);
         let chosen = along.choose(&rows, counted.hint.ready, &asked, connection.planted);
-        let gifts = gifts(connection, &mut known, &mut counted, along, &asked, chosen).await?;
+        let gifts = gifts(connection, &mut known, &mut counted, along, chosen).await?;
         let mut script = Script::on(connection);
         for (claim, gift) in along.claims.iter().zip(&gifts) {
             let Some(gift) = gift.as_ref().filter(|gift| !gift.runs.is_empty()) else { continue };
@@ -159,6 +160,7 @@ async fn try_together(
             script.call(&claim::remember(&claim.lease))?;
         }
         counted.check()?;
+        counted.hint.ready += u64::from(passed_over);
         apply::add_to(&mut script, &rows)?;
         // Where nothing is written, nobody has to wait for a disk.
         script.say(if rows.is_empty() { "ROLLBACK" } else { "COMMIT" });
@@ -177,33 +179,34 @@ async fn try_together(
     }
 }
 
-/// What the claims were chosen for. Those that come fresh from the batch were not ready for anybody else.
+/// What the claims were chosen for. Who comes too late for all of it is passed on.
 async fn gifts(
     connection: &Connection,
     known: &mut Known,
     counted: &mut Counted,
     along: Along<'_>,
-    asked: &Asked,
     chosen: Chosen,
 ) -> Result<Vec<Option<Gift>>, Failed> {
     let there = chosen.there();
     let Chosen { runs, fresh: mut ready } = chosen;
     let n_fresh = ready.len();
-    let mut n_there = 0;
     if !there.is_empty() {
-        let locked = Locked::without_waiting(connection, &there).await?;
+        let locked = Locked::if_ready(connection, &there).await?;
         known.add_logs(locked.known);
-        n_there = locked.rows.len();
         ready.extend(locked.rows);
     }
     let mut gifts = Vec::with_capacity(runs.len());
     for (claim, runs) in along.claims.iter().zip(runs) {
-        let runs = runs.map(|runs| runs.iter().filter_map(|run| ready.remove(run)).collect());
-        gifts.push(runs.map(|runs| Gift::of(runs, claim)).transpose()?);
+        let Some(runs) = runs else {
+            gifts.push(None);
+            continue;
+        };
+        let given: Vec<Claimed> = runs.iter().filter_map(|run| ready.remove(run)).collect();
+        let is_late = given.is_empty() && !runs.is_empty();
+        gifts.push(if is_late { None } else { Some(Gift::of(given, claim)?) });
     }
+    // Those that come fresh from the batch were not ready for anybody else.
     counted.hint.ready -= (n_fresh - ready.len()) as u64;
-    // Others passed over what was locked here, and is not taken.
-    counted.hint.ready += u64::from(asked.n_ready() > n_there);
     Ok(gifts)
 }
 
@@ -212,8 +215,10 @@ async fn try_alone(connection: &Connection, prepared: &Prepared) -> Result<Writt
     let written = async {
         let (mut known, position) = Known::begin_apart(connection, &prepared.bundle).await?;
         let mut counted = Counted::from(position);
+        let passed_over = known.holds_queued();
         let (results, rows) = judge(connection.planted, &mut known, &mut counted, &[prepared]);
         counted.check()?;
+        counted.hint.ready += u64::from(passed_over);
         apply(connection, &rows).await?;
         Ok(Written { results, hint: counted.hint, given: Vec::new() })
     };

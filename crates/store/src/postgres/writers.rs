@@ -12,7 +12,7 @@ use super::{
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
-use crate::{Claim, Claimed, StoreError, body::Prepared, planted::Bug, turns::SharedTurns};
+use crate::{Claim, Claimed, Hint, StoreError, body::Prepared, planted::Bug, turns::SharedTurns};
 
 /// How many callers a batch may hold.
 const MAX_BATCH: usize = 256;
@@ -145,8 +145,11 @@ impl Writers {
         let Batch { commits, claims } = batch;
         let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
         let claiming: Vec<&Claim> = claims.iter().map(|(claim, _)| claim).collect();
-        let along = Along { claims: &claiming, turns: &self.turns };
-        let written = timely(&*self.runtime, writer::write_together(connection, &bundles, along)).await;
+        let mut written = self.write_together(connection, &bundles, &claiming).await;
+        // What can't be read of a claim is nothing to the commits.
+        if matches!(written, Err(Failed::Body(_))) && !claims.is_empty() && !commits.is_empty() {
+            written = self.write_together(connection, &bundles, &[]).await;
+        }
         let mut given = Vec::new();
         let outcome = match written {
             Ok(written) => {
@@ -162,6 +165,8 @@ impl Writers {
                 self.write_apart(connection, commits).await
             }
             Err(failed) => {
+                // It may be there after all.
+                self.notices.committed(Hint { position: 0, ready: 1, due: 1, resources: 1 });
                 let error = failed.for_caller();
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
                 Err(failed)
@@ -176,6 +181,16 @@ impl Writers {
             }
         }
         outcome
+    }
+
+    async fn write_together(
+        &self,
+        connection: &Connection,
+        bundles: &[&Prepared],
+        claims: &[&Claim],
+    ) -> Result<Written, Failed> {
+        let along = Along { claims, turns: &self.turns };
+        timely(&*self.runtime, writer::write_together(connection, bundles, along)).await
     }
 
     async fn write_apart(&self, connection: &Connection, commits: Vec<Commit>) -> Result<(), Failed> {

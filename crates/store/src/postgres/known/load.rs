@@ -68,10 +68,10 @@ impl Known {
     ) -> Result<(Self, u64, Asked), Failed> {
         let mut named = Named::default();
         bundles.into_iter().for_each(|bundle| named.in_bundle(bundle));
-        named.workers.extend(along.claims.iter().map(|claim| claim.lease.worker.clone()));
         let mut script = Script::on(connection);
         script.say("BEGIN");
-        for call in calls(&named).into_iter().chain(along.questions()) {
+        let workers = workers_of(&named).into_iter().chain(along.claimants());
+        for call in workers.chain(rows_of(&named)).chain(along.questions()) {
             script.call(&call)?;
         }
         let found = script.run().await?;
@@ -86,7 +86,7 @@ impl Known {
         named.in_bundle(bundle);
         connection.client.batch_execute("BEGIN").await?;
         let mut found = Vec::new();
-        for call in calls(&named) {
+        for call in workers_of(&named).into_iter().chain(rows_of(&named)) {
             found.extend(call.read(connection).await?);
         }
         Self::of(&found)
@@ -129,7 +129,7 @@ impl Known {
             }
             "events" => drop(self.events.insert(row.id(1)?, (row.number(2)?, row.number(3)?))),
             // For claims.
-            "held" | "ready" => {}
+            "claimant" | "held" | "ready" => {}
             other => return Err(Failed::Body(format!("a row is {other:?}"))),
         }
         Ok(())
@@ -153,13 +153,14 @@ fn run_at(row: &Found) -> Result<RunAt, Failed> {
     Ok(RunAt { state, epoch: row.number(2)?, journal: row.number(3)?, last_write })
 }
 
+fn workers_of(named: &Named) -> Option<Call<'_>> {
+    (!named.workers.is_empty()).then(|| Call::new(WORKERS, [texts(&named.workers, |name| name)]))
+}
+
 /// Nothing is asked where there is nothing to ask for. That names and keys which are free stay so is seen to by the unique
 /// indexes: nothing can be locked where nothing is.
-fn calls(named: &Named) -> Vec<Call<'_>> {
+fn rows_of(named: &Named) -> Vec<Call<'_>> {
     let mut calls = Vec::new();
-    if !named.workers.is_empty() {
-        calls.push(Call::new(WORKERS, [texts(&named.workers, |name| name)]));
-    }
     if !(named.runs.is_empty() && named.sessions.is_empty() && named.tasks.is_empty()) {
         calls.push(Call::new(ROWS, [ids(&named.runs), ids(&named.sessions), ids(&named.tasks)]));
     }
