@@ -51,11 +51,7 @@ impl Report {
     }
 
     pub fn markdown(&self) -> String {
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let command = match arguments.as_slice() {
-            [] => "make bench".to_owned(),
-            arguments => format!("make bench ARGS=\"{}\"", arguments.join(" ")),
-        };
+        let command = command(std::env::args().skip(1));
         let mut rows = vec![COLUMNS.map(str::to_owned), COLUMNS.map(|_| "---".to_owned())];
         rows.extend(self.figures.iter().map(Figure::cells));
         let rows: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
@@ -69,3 +65,22 @@ impl Report {
         )
     }
 }
+
+/// That makes the same figures on another machine: folders and files of this one are nothing to it.
+fn command(mut arguments: impl Iterator<Item = String>) -> String {
+    let mut kept = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--data" | "--record" => drop(arguments.next()),
+            other if other.starts_with("--data=") || other.starts_with("--record=") => {}
+            _ => kept.push(argument),
+        }
+    }
+    match kept.as_slice() {
+        [] => "make bench".to_owned(),
+        kept => format!("make bench ARGS=\"{}\"", kept.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
