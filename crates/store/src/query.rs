@@ -53,7 +53,7 @@ pub enum Query {
         limit: usize,
     },
     /// The same for one who follows it, as far as it stands firm: what was committed a moment ago may be missing, and is
-    /// there when one looks again.
+    /// there when one looks again. With a limit of 0, only how far that is.
     FirmLog {
         after: u64,
         limit: usize,

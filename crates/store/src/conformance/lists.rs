@@ -150,6 +150,8 @@ pub async fn the_log_becomes_firm(world: World) {
         after = upto;
     }
     assert_eq!(seen, all, "nothing is passed over, nothing comes twice");
+    let FirmLog { events, upto } = world.store.firm_log(0, 0).await.expect("the store answers");
+    assert!(events.is_empty() && upto >= committed.position, "how far it is firm can be asked alone");
 }
 
 pub async fn a_tasks_log_is_resumed_behind_what_was_seen(world: World) {

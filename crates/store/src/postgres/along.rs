@@ -22,10 +22,6 @@ use super::{
 };
 use crate::{Claim, Claimed, planted::Planted, turns::SharedTurns};
 
-/// Without those that others are at: they may be held up, and with them all commits of the batch.
-const CLAIMANTS: &str = "SELECT 'claimant', name, incarnation, counter, claims, registered_at, instance, offer, standing \
-    FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE SKIP LOCKED";
-
 /// In which lanes something is ready, and the first runs of those that are open to everybody. Nothing is locked yet: that
 /// would keep it from others. Steps from lane to lane in the index of what is ready, and not too far.
 const READY: &str = "WITH RECURSIVE ready AS (\
@@ -46,7 +42,7 @@ const MAX_LANES: u64 = 32;
 const MAX_SLOTS: usize = 64;
 
 /// What scripts call.
-pub const NAMED: [&str; 2] = [CLAIMANTS, READY];
+pub const NAMED: [&str; 1] = [READY];
 
 /// Claims that came along with a batch.
 #[derive(Clone, Copy)]
@@ -94,7 +90,7 @@ impl<'a> Along<'a> {
     /// Locks the workers who claim. Behind those that the batch names, and before all else.
     pub fn claimants(&self) -> Option<Call<'a>> {
         let names: Vec<&str> = self.claims.iter().map(|claim| claim.lease.worker.as_str()).collect();
-        (!names.is_empty()).then(|| Call::new(CLAIMANTS, [names.into()]))
+        (!names.is_empty()).then(|| claim::free_claimants(names))
     }
 
     /// What else has to be known of the claims, behind the locks of their workers.
@@ -178,7 +174,7 @@ impl Asked {
         let mut asked = Self::default();
         for row in rows {
             match row.text(0)? {
-                "claimant" => drop(asked.workers.insert(row.text(1)?.to_owned(), claim::worker(row)?)),
+                "claimant" => drop(asked.workers.insert(row.text(1)?.to_owned(), claim::claimant(row)?)),
                 "held" => asked.is_sent_again = true,
                 "ready" => asked.add(row)?,
                 _ => {}

@@ -25,6 +25,21 @@ use crate::{
     turns::SharedTurns,
 };
 
+macro_rules! claimants {
+    ($end:literal) => {
+        concat!(
+            "SELECT 'claimant', name, incarnation, counter, claims, registered_at, instance, offer, standing \
+            FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE",
+            $end
+        )
+    };
+}
+
+/// Locked, so that claims of one worker go one after the other.
+const CLAIMANTS: &str = claimants!("");
+
+const FREE_CLAIMANTS: &str = claimants!(" SKIP LOCKED");
+
 /// What this very claim was given before, if its answer was lost.
 const HELD: &str = "SELECT 'held', id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
 
@@ -74,7 +89,7 @@ const FREE_ROWS: &str = rows!(
 );
 
 /// What scripts call.
-pub const NAMED: [&str; 6] = [HELD, LANES, REMEMBER, ROWS, LOCKED_ROWS, FREE_ROWS];
+pub const NAMED: [&str; 8] = [CLAIMANTS, FREE_CLAIMANTS, HELD, LANES, REMEMBER, ROWS, LOCKED_ROWS, FREE_ROWS];
 
 /// Makes a connection ready for the rest: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
@@ -130,13 +145,13 @@ struct Asked {
 async fn ask(connection: &Connection, lease: &Lease) -> Result<Asked, Failed> {
     let mut script = Script::on(connection);
     script.say("BEGIN");
-    script.call(&known::workers([&lease.worker]))?;
+    script.call(&Call::new(CLAIMANTS, [vec![lease.worker.as_str()].into()]))?;
     script.call(&held(lease))?;
     script.call(&Call::new(LANES, []))?;
     let mut asked = Asked::default();
     for row in script.run().await? {
         match row.text(0)? {
-            "worker" => asked.worker = Some(worker(&row)?),
+            "claimant" => asked.worker = Some(claimant(&row)?),
             "held" => asked.held.push(row.id(1)?),
             _ => drop(asked.lanes.insert(row.number(5)?.cast_signed(), lane(&row)?)),
         }
@@ -151,7 +166,12 @@ pub fn held(lease: &Lease) -> Call<'_> {
     Call::new(HELD, [(&lease.worker).into(), incarnation.into(), claim.into(), state.into()])
 }
 
-pub fn worker(row: &Found) -> Result<Worker, Failed> {
+/// Locks those of these workers that nobody else is at: others may be held up, and with them whoever waits for them.
+pub fn free_claimants(names: Vec<&str>) -> Call<'_> {
+    Call::new(FREE_CLAIMANTS, [names.into()])
+}
+
+pub fn claimant(row: &Found) -> Result<Worker, Failed> {
     let standing = row.text(8)?;
     Ok(Worker {
         name: row.text(1)?.to_owned(),

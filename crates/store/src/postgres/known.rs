@@ -16,7 +16,7 @@ use ostler_kernel::{
     task::forget::Forgotten,
 };
 
-pub use self::load::{ALL, logs_of, workers};
+pub use self::load::{ALL, logs_of};
 
 #[derive(Default)]
 pub struct Known {

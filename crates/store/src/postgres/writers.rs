@@ -165,8 +165,10 @@ impl Writers {
                 self.write_apart(connection, commits).await
             }
             Err(failed) => {
-                // It may be there after all.
-                self.notices.committed(Hint { position: 0, ready: 1, due: 1, resources: 1 });
+                if !commits.is_empty() {
+                    // They may be there after all. For claims alone that would go round in circles.
+                    self.notices.committed(Hint { position: 0, ready: 1, due: 1, resources: 1 });
+                }
                 let error = failed.for_caller();
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
                 Err(failed)

@@ -17,9 +17,8 @@ use crate::postgres::{
     statement::{Call, Found, Script, Value},
 };
 
-/// Locked, so that claims of one worker go one after the other too.
-const WORKERS: &str = "SELECT 'worker', name, incarnation, counter, claims, registered_at, instance, offer, standing \
-    FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+const WORKERS: &str =
+    "SELECT 'worker', name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
 /// One after the other, each in the order of its keys: what comes first in the result is locked first.
 const ROWS: &str = "WITH r AS (SELECT id, state, epoch, journal, write_epoch, write_number FROM runs \
         WHERE id = ANY($1) ORDER BY id FOR UPDATE), \
@@ -134,11 +133,6 @@ impl Known {
         }
         Ok(())
     }
-}
-
-/// Locks these workers.
-pub fn workers<const N: usize>(names: [&str; N]) -> Call<'_> {
-    Call::new(WORKERS, [Value::Texts(names.into())])
 }
 
 /// Only what it takes to number events of these runs' tasks, which are locked already.
