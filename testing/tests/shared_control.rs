@@ -90,14 +90,10 @@ async fn who_is_given_what_comes_does_not_ask_in_between() {
     const N_TASKS: usize = 5;
     let model = ModelServer::start(Script::Plan).await.expect("a model");
     let place = Place::fresh().expect("PostgreSQL").planted(Bug::NoticesLost);
-    let store = place.open().await.expect("a store in PostgreSQL");
-    let store = Arc::new(Counting { inner: Box::new(store), n_claims: AtomicUsize::new(0) });
-    let stack = Stack::on(Arc::clone(&store) as _, LEASE);
+    let (store, stack) = Counting::on(&place).await;
     declare(&stack, &model, "Help.").await;
     let worker = stack.worker("w", 4, Arc::clone(&stack.control) as _);
-    while store.n_claims.load(Ordering::Relaxed) == 0 {
-        stack.runtime.sleep(Duration::from_millis(5)).await;
-    }
+    store.first_claim(&stack).await;
     let before = store.watch().borrow().ready;
     for round in 0..N_TASKS {
         let task = stack.create(&format!("task-{round}"), asks("plan: text=\"done\"")).await;
@@ -108,9 +104,47 @@ async fn who_is_given_what_comes_does_not_ask_in_between() {
     worker.stop().await;
 }
 
+/// Each row at the first place of its table: had it been changed behind its beginning, it would stand at another.
+#[tokio::test]
+async fn what_is_accepted_and_given_at_once_is_written_once() {
+    let settings = Settings { latency: FOR_EVER, ..Settings::default() };
+    let stuck = ModelServer::start_with(Script::Plan, settings).await.expect("a model");
+    let place = Place::fresh().expect("PostgreSQL").planted(Bug::NoticesLost);
+    let (store, stack) = Counting::on(&place).await;
+    declare(&stack, &stuck, "Help.").await;
+    let _worker = stack.worker("w", 4, Arc::clone(&stack.control) as _);
+    store.first_claim(&stack).await;
+    stack.create("task", asks("anything")).await;
+    while stuck.desk().all().received == 0 {
+        stack.runtime.sleep(Duration::from_millis(5)).await;
+    }
+    let visitor = place.visitor().await.expect("PostgreSQL");
+    for table in ["tasks", "runs", "sessions"] {
+        let first = format!("SELECT count(*) FROM {table} WHERE ctid = '(0,1)'");
+        assert_eq!(visitor.number(&first).await.expect("a number"), 1, "{table}");
+    }
+    let running = "SELECT count(*) FROM runs WHERE live AND worker = 'w' AND rank IS NULL";
+    assert_eq!(visitor.number(running).await.expect("a number"), 1);
+}
+
 struct Counting {
     inner: Box<dyn Store>,
     n_claims: AtomicUsize,
+}
+
+impl Counting {
+    async fn on(place: &Place) -> (Arc<Self>, Stack) {
+        let inner = Box::new(place.open().await.expect("a store in PostgreSQL"));
+        let store = Arc::new(Self { inner, n_claims: AtomicUsize::new(0) });
+        (Arc::clone(&store), Stack::on(store, LEASE))
+    }
+
+    /// Behind it the worker waits.
+    async fn first_claim(&self, stack: &Stack) {
+        while self.n_claims.load(Ordering::Relaxed) == 0 {
+            stack.runtime.sleep(Duration::from_millis(5)).await;
+        }
+    }
 }
 
 #[async_trait]

@@ -66,7 +66,7 @@ impl Control {
             }
             let seen = Seen::from(*hints.borrow_and_update());
             let mut claimed = match emptied.take() {
-                Some(emptied) if emptied == seen => Vec::new(),
+                Some(emptied) if emptied == seen && !self.waiting.is_unclaimed() => Vec::new(),
                 _ => {
                     let claim = self.claim_of(lease.clone(), request.slots);
                     self.store.claim(claim).await.map_err(unavailable)?
@@ -79,7 +79,9 @@ impl Control {
                 match place.wait(&*self.runtime, left, changed).await {
                     Waited::Answered(answer) => {
                         claimed = answer.map_err(unavailable)?;
-                        if !claimed.is_empty() {
+                        if claimed.is_empty() {
+                            emptied = Some(seen);
+                        } else {
                             self.waiting.set_emptied(lease.clone(), seen);
                         }
                     }

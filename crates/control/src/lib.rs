@@ -115,7 +115,9 @@ impl Control {
     /// Commits one bundle, and takes a waiting claim along if there will be something for it. The inner result
     /// says whether the bundle counted.
     async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
-        let waiting = if makes_ready(&bundle) { self.waiting.take() } else { None };
+        let is_ready = makes_ready(&bundle);
+        let waiting = if is_ready { self.waiting.take() } else { None };
+        let _unclaimed = (is_ready && waiting.is_none()).then(|| self.waiting.unclaimed());
         let commit = self.store.commit(vec![bundle]);
         let results = match waiting {
             // The store is told of both before it answers either.

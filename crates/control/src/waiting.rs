@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -20,6 +20,8 @@ type Answer = Result<Vec<Claimed>, StoreError>;
 pub struct Waiting {
     claims: Mutex<VecDeque<WaitingClaim>>,
     next_number: AtomicU64,
+    /// Commits that make something ready, under way without a claim.
+    unclaimed: AtomicUsize,
     silent: Mutex<BTreeSet<(String, u64)>>,
     emptied: Mutex<BTreeMap<String, Emptied>>,
 }
@@ -58,6 +60,15 @@ pub struct Place<'a> {
     answer: oneshot::Receiver<Answer>,
 }
 
+/// A commit that no claim goes along with, until it is written.
+pub struct Unclaimed<'a>(&'a AtomicUsize);
+
+impl Drop for Unclaimed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// How waiting ended.
 pub enum Waited {
     /// Someone took the claim along; this is what the store said to it.
@@ -78,6 +89,17 @@ impl Waiting {
     /// The one that has waited longest. Who takes it makes the claim, and answers.
     pub fn take(&self) -> Option<WaitingClaim> {
         self.lock().pop_front()
+    }
+
+    /// Held by a commit that makes something ready and takes no claim along.
+    pub fn unclaimed(&self) -> Unclaimed<'_> {
+        self.unclaimed.fetch_add(1, Ordering::Relaxed);
+        Unclaimed(&self.unclaimed)
+    }
+
+    /// Whether something is about to become ready that no claim goes along with.
+    pub fn is_unclaimed(&self) -> bool {
+        self.unclaimed.load(Ordering::Relaxed) > 0
     }
 
     /// These incarnations have not been heard of for long: they may be gone, and their claims with nobody to hear the

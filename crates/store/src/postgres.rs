@@ -5,6 +5,7 @@ mod along;
 mod apply;
 mod claim;
 mod connection;
+mod gather;
 mod known;
 mod read;
 mod row;

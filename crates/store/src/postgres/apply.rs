@@ -1,21 +1,26 @@
 //! Writes the rows of bundles that count, inside the transaction of their batch.
 
 mod append;
+mod fold;
 
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
     Run, Session, Task, Timestamp, Worker, Write,
+    queue::Lane,
     resource::{ResourceKey, StoredResource},
     task::{forget::Forgotten, input::Input},
 };
 
-use self::append::Appended;
+use self::{
+    append::Appended,
+    fold::{Put, each, fold},
+};
 use super::{
     Failed,
     connection::Connection,
     row::{Id, signed},
-    statement::{Call, Script},
+    statement::{Call, Script, Value},
 };
 use crate::{
     Hint,
@@ -41,9 +46,10 @@ const PUT_LANE: &str = "WITH changed AS (SELECT WHERE NOT EXISTS (SELECT FROM la
         AND coalesce(pool, class) = $4 AND class <> $2 AND slots IS DISTINCT FROM $3) \
     INSERT INTO lanes (namespace, class, slots, pool, requires) SELECT $1, $2, $3, $4, $5 FROM changed \
     ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots";
-const INSERT_RUN: &str = "INSERT INTO runs (id, task, session, place, lane, state, epoch, journal, rank, due, body) \
-    SELECT $1, $2, $3, $4, lanes.id, $5, $6, $7, $8, $9, $10 FROM lanes WHERE namespace = $11 AND class = $12 \
-    ON CONFLICT DO NOTHING";
+const INSERT_RUN: &str = "INSERT INTO runs (id, state, epoch, journal, write_epoch, write_number, rank, due, live, ended, \
+        worker, incarnation, claim, body, task, session, place, lane) \
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, lanes.id \
+    FROM lanes WHERE namespace = $18 AND class = $19 ON CONFLICT DO NOTHING";
 const UPDATE_RUN: &str = "UPDATE runs SET state = $2, epoch = $3, journal = $4, write_epoch = $5, \
     write_number = $6, rank = $7, due = $8, live = $9, ended = $10, worker = $11, incarnation = $12, claim = $13, \
     body = $14 WHERE id = $1";
@@ -117,37 +123,35 @@ enum Care {
     EachAlone,
 }
 
-/// Rows that are written by one statement, and the place of the first.
-struct Part<'a> {
-    place: usize,
-    appended: Option<Appended>,
-    rows: Vec<&'a Row<'a>>,
+/// A row, or all that one statement appends to a table.
+enum Part<'a> {
+    One(Put<'a>),
+    Appended(Appended, Vec<Put<'a>>),
 }
 
 /// What is appended comes last: steps are opened before they are closed, and nothing else looks at it.
 fn parts<'a>(rows: &'a [Row<'a>], care: Care) -> Vec<Part<'a>> {
-    let (mut parts, mut gathered) = (Vec::new(), BTreeMap::<Appended, Part<'a>>::new());
-    for (place, row) in rows.iter().enumerate() {
-        let appended = Appended::of(row.write);
-        match appended {
-            Some(kind) if care == Care::Gathered => {
-                let part = || Part { place, appended, rows: Vec::new() };
-                gathered.entry(kind).or_insert_with(part).rows.push(row);
-            }
-            Some(_) | None => parts.push(Part { place, appended, rows: vec![row] }),
+    let (mut parts, mut gathered) = (Vec::new(), BTreeMap::<Appended, Vec<Put<'a>>>::new());
+    for put in if care == Care::Gathered { fold(rows) } else { each(rows) } {
+        match Appended::of(put.row.write) {
+            Some(kind) if care == Care::Gathered => gathered.entry(kind).or_default().push(put),
+            Some(kind) => parts.push(Part::Appended(kind, vec![put])),
+            None => parts.push(Part::One(put)),
         }
     }
-    parts.extend(gathered.into_values());
+    parts.extend(gathered.into_iter().map(|(kind, puts)| Part::Appended(kind, puts)));
     parts
 }
 
 /// Writes the rows. Tells the place of the first that a unique index kept out, as far as that is known.
 pub async fn apply(connection: &Connection, rows: &[Row<'_>]) -> Result<(), Failed> {
     for part in parts(rows, Care::EachAlone) {
-        for (call, must_stand) in calls(&part)? {
-            let touched = call.execute(connection).await.map_err(|error| error.at(part.place))?;
+        let place = part.place();
+        let lane = part.lane().map(|lane| (put_lane(lane), false));
+        for (call, must_stand) in lane.into_iter().chain(part.calls()?) {
+            let touched = call.execute(connection).await.map_err(|error| error.at(place))?;
             if must_stand && touched == 0 {
-                return Err(Failed::KeptOut(part.place));
+                return Err(Failed::KeptOut(place));
             }
         }
     }
@@ -156,8 +160,13 @@ pub async fn apply(connection: &Connection, rows: &[Row<'_>]) -> Result<(), Fail
 
 /// Adds the statements that write the rows to a script. It fails if a unique index keeps one out.
 pub fn add_to(script: &mut Script<'_>, rows: &[Row<'_>]) -> Result<(), Failed> {
+    let mut last_lane = None;
     for part in parts(rows, Care::Gathered) {
-        for (call, _) in calls(&part)? {
+        // Most tasks that come together are of one agent.
+        if let Some(lane) = part.lane().filter(|lane| last_lane.replace(*lane) != Some(*lane)) {
+            script.call(&put_lane(lane))?;
+        }
+        for (call, _) in part.calls()? {
             script.call(&call)?;
         }
     }
@@ -168,25 +177,49 @@ pub fn add_to(script: &mut Script<'_>, rows: &[Row<'_>]) -> Result<(), Failed> {
 /// must be.
 type Calls<'a> = Vec<(Call<'a>, bool)>;
 
-fn calls<'a>(part: &Part<'a>) -> Result<Calls<'a>, Failed> {
-    match part.appended {
-        Some(kind) => Ok(vec![(append::call(kind, &part.rows), true)]),
-        None => put(part.rows[0]),
+impl<'a> Part<'a> {
+    fn calls(&self) -> Result<Calls<'a>, Failed> {
+        match self {
+            Part::One(put) => calls(put),
+            Part::Appended(kind, puts) => Ok(vec![(append::call(*kind, puts), true)]),
+        }
+    }
+
+    /// Of the first row.
+    fn place(&self) -> usize {
+        match self {
+            Part::One(put) => put.place,
+            Part::Appended(_, puts) => puts.first().map_or(0, |put| put.place),
+        }
+    }
+
+    /// Which has to be there before it.
+    fn lane(&self) -> Option<&'a Lane> {
+        match self {
+            Part::One(Put { is_new: true, row, .. }) => match row.write {
+                Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => Some(&run.lane),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 
-fn put<'a>(row: &Row<'a>) -> Result<Calls<'a>, Failed> {
+fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
     let text = row.text;
     Ok(match row.write {
-        Write::NewTask(task) => vec![(insert_task(task, text)?, true)],
-        Write::Task(task) => vec![(
+        Write::NewTask(task) | Write::Task(task) if is_new => vec![(insert_task(task, text)?, true)],
+        Write::NewTask(task) | Write::Task(task) => vec![(
             Call::new(UPDATE_TASK, [Id::from(&task.id).into(), task.state.name().into(), text.into()]),
             false,
         )],
-        Write::NewRun(run) => vec![(put_lane(run), false), (insert_run(run, text), true)],
-        Write::Run(run) => vec![(update_run(run, text), false)],
+        Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) if is_new => {
+            vec![(insert_run(run, text), true)]
+        }
+        Write::NewRun(run) | Write::Run(run) => vec![(update_run(run, text), false)],
         Write::RunProgress(run) => vec![(progress_run(run, text), false)],
-        Write::Session(session) => vec![put_session(session, text)],
+        Write::Session(session) if is_new => vec![(insert_session(session, text), true)],
+        Write::Session(session) => vec![(update_session(session, text), false)],
         // These are appended.
         Write::Step(_) | Write::Entry { .. } | Write::Event { .. } => Vec::new(),
         Write::Input(input) => insert_input(input, text),
@@ -234,8 +267,7 @@ fn insert_task<'a>(task: &'a Task, body: &'a str) -> Result<Call<'a>, Failed> {
     Ok(Call::new(INSERT_TASK, values))
 }
 
-fn put_lane(run: &Run) -> Call<'_> {
-    let lane = &run.lane;
+fn put_lane(lane: &Lane) -> Call<'_> {
     let slots = lane.limit.map(i64::from);
     let values = [
         (&lane.namespace).into(),
@@ -248,28 +280,26 @@ fn put_lane(run: &Run) -> Call<'_> {
 }
 
 fn insert_run<'a>(run: &'a Run, body: &'a str) -> Call<'a> {
-    let (id, task, session) = (Id::from(&run.id), Id::from(&run.task), Id::from(&run.session));
-    let values = [
-        id.into(),
+    let (task, session) = (Id::from(&run.task), Id::from(&run.session));
+    let of_a_new_one = [
         task.into(),
         session.into(),
         signed(run.order).into(),
-        run.tag().name().into(),
-        signed(run.epoch).into(),
-        signed(run.journal).into(),
-        run.rank().into(),
-        due(run).map(Timestamp::as_millis).into(),
-        body.into(),
         (&run.lane.namespace).into(),
         run.lane.key().into(),
     ];
-    Call::new(INSERT_RUN, values)
+    Call::new(INSERT_RUN, run_values(run, body).into_iter().chain(of_a_new_one))
 }
 
 fn update_run<'a>(run: &'a Run, body: &'a str) -> Call<'a> {
+    Call::new(UPDATE_RUN, run_values(run, body))
+}
+
+/// Its id and all that can change.
+fn run_values<'a>(run: &'a Run, body: &'a str) -> [Value<'a>; 14] {
     let (write_epoch, write_number) = run.last_write.unzip();
     let lease = run.lease();
-    let values = [
+    [
         Id::from(&run.id).into(),
         run.tag().name().into(),
         signed(run.epoch).into(),
@@ -284,8 +314,7 @@ fn update_run<'a>(run: &'a Run, body: &'a str) -> Call<'a> {
         lease.map(|lease| signed(lease.incarnation)).into(),
         lease.map(|lease| signed(lease.claim)).into(),
         body.into(),
-    ];
-    Call::new(UPDATE_RUN, values)
+    ]
 }
 
 fn progress_run<'a>(run: &Run, body: &'a str) -> Call<'a> {
@@ -295,15 +324,17 @@ fn progress_run<'a>(run: &Run, body: &'a str) -> Call<'a> {
     Call::new(PROGRESS_RUN, [id.into(), journal.into(), epoch.into(), number.into(), body.into()])
 }
 
-fn put_session<'a>(session: &'a Session, body: &'a str) -> (Call<'a>, bool) {
+fn insert_session<'a>(session: &'a Session, body: &'a str) -> Call<'a> {
     let (id, version) = (Id::from(&session.id), signed(session.version));
-    if session.version > 1 {
-        return (Call::new(UPDATE_SESSION, [id.into(), version.into(), body.into()]), false);
-    }
     let Session { namespace, subject, key, .. } = session;
     let values =
         [id.into(), namespace.into(), subject.into(), key.as_ref().into(), version.into(), body.into()];
-    (Call::new(INSERT_SESSION, values), true)
+    Call::new(INSERT_SESSION, values)
+}
+
+fn update_session<'a>(session: &Session, body: &'a str) -> Call<'a> {
+    let (id, version) = (Id::from(&session.id), signed(session.version));
+    Call::new(UPDATE_SESSION, [id.into(), version.into(), body.into()])
 }
 
 fn insert_input<'a>(input: &Input, body: &'a str) -> Calls<'a> {

@@ -34,8 +34,8 @@ pub enum Value<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub fn new<const N: usize>(sql: &'static str, values: [Value<'a>; N]) -> Self {
-        Self { sql, values: values.into() }
+    pub fn new(sql: &'static str, values: impl IntoIterator<Item = Value<'a>>) -> Self {
+        Self { sql, values: values.into_iter().collect() }
     }
 
     /// By itself. Tells how many rows it touched.

@@ -1,35 +1,25 @@
 //! The tasks that write: each takes what waits, writes it on a connection of its own, and answers.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ostler_kernel::Runtime;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::mpsc;
 
 use super::{
     Failed, Options,
     along::Along,
     connection::{Connection, timely},
+    gather::{Batch, Commit, Gatherer, WaitingClaim},
     watch::Notices,
     writer::{self, Job, Results, Written},
 };
 use crate::{Claim, Claimed, Hint, StoreError, body::Prepared, planted::Bug, turns::SharedTurns};
 
-/// How many callers a batch may hold.
-const MAX_BATCH: usize = 256;
-
-/// So many are worth a transaction of their own while another one is under way.
-const ENOUGH: usize = 64;
-
-/// The longest wait for that many: then the other one is held up, and somebody has to go on.
-const GATHERING: Duration = Duration::from_millis(20);
-
 /// What they have in common.
 pub struct Writers {
     options: Options,
     runtime: Arc<dyn Runtime>,
-    jobs: Mutex<mpsc::Receiver<Job>>,
-    /// How many are writing.
-    busy: watch::Sender<usize>,
+    gatherer: Gatherer,
     claims: mpsc::UnboundedSender<WaitingClaim>,
     turns: SharedTurns,
     notices: Arc<Notices>,
@@ -43,62 +33,40 @@ impl Writers {
         notices: Arc<Notices>,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<WaitingClaim>) {
         let (claims, waiting_claims) = mpsc::unbounded_channel();
-        let (jobs, busy, turns) = (Mutex::new(jobs), watch::Sender::default(), SharedTurns::default());
-        (Arc::new(Self { options, runtime, jobs, busy, claims, turns, notices }), waiting_claims)
+        let (gatherer, turns) = (Gatherer::new(Arc::clone(&runtime), jobs), SharedTurns::default());
+        (Arc::new(Self { options, runtime, gatherer, claims, turns, notices }), waiting_claims)
     }
 
     /// One of them, as long as the store is open.
     pub async fn write_batches(&self) {
         let mut connection = None;
-        while let Some(batch) = self.gather().await {
-            self.write(&mut connection, batch).await;
-            self.busy.send_modify(|busy| *busy -= 1);
+        while let Some(batch) = self.gatherer.next().await {
+            let gave = self.write(&mut connection, batch).await;
+            self.gatherer.written(gave);
         }
     }
 
-    /// The first job and all that waits behind it; none when the store is closed. A commit costs the database much, and
-    /// hardly more if it holds much: while another one is under way, more is waited for.
-    async fn gather(&self) -> Option<Batch> {
-        let mut jobs = self.jobs.lock().await;
-        let mut batch = Batch::default();
-        batch.add(jobs.recv().await?);
-        let mut busy = self.busy.subscribe();
-        let mut alone = pin!(busy.wait_for(|busy| *busy == 0));
-        let mut patience = self.runtime.sleep(GATHERING);
-        loop {
-            batch.add_waiting(&mut jobs);
-            if batch.len() >= ENOUGH {
-                break;
-            }
-            tokio::select! {
-                biased;
-                _ = &mut alone => break,
-                () = &mut patience => break,
-                job = jobs.recv() => match job {
-                    Some(job) => batch.add(job),
-                    None => break,
-                },
-            }
-        }
-        self.busy.send_modify(|busy| *busy += 1);
-        Some(batch)
-    }
-
-    async fn write(&self, connection: &mut Option<Connection>, batch: Batch) {
+    /// Whether claims in it were given something.
+    async fn write(&self, connection: &mut Option<Connection>, batch: Batch) -> bool {
         if connection.as_ref().is_none_or(Connection::is_closed) {
             *connection = match self.connect().await {
                 Ok(connection) => Some(connection),
                 Err(error) => {
                     tracing::error!(%error, "the database can't be reached");
                     let error = StoreError::Unavailable(error.to_string());
-                    return batch.fail(&error);
+                    batch.fail(&error);
+                    return false;
                 }
             };
         }
-        let Some(open) = connection else { return };
-        if let Err(error) = self.write_commits(open, batch).await {
-            tracing::error!(%error, "a batch failed; the connection is opened again");
-            *connection = None;
+        let Some(open) = connection else { return false };
+        match self.write_commits(open, batch).await {
+            Ok(gave) => gave,
+            Err(error) => {
+                tracing::error!(%error, "a batch failed; the connection is opened again");
+                *connection = None;
+                false
+            }
         }
     }
 
@@ -140,9 +108,10 @@ impl Writers {
     }
 
     /// All in one transaction if that can be. Where one of them can't be written, or has to wait for long, each is
-    /// written by itself. Claims that were not served go on behind them, and so find what the commits made ready.
-    async fn write_commits(&self, connection: &Connection, batch: Batch) -> Result<(), Failed> {
-        let Batch { commits, claims } = batch;
+    /// written by itself. Claims that were not served go on behind them, and so find what the commits made ready. Says
+    /// whether one was given something.
+    async fn write_commits(&self, connection: &Connection, batch: Batch) -> Result<bool, Failed> {
+        let Batch { commits, claims, .. } = batch;
         let bundles: Vec<&Prepared> = commits.iter().flat_map(|(bundles, _)| bundles).collect();
         let claiming: Vec<&Claim> = claims.iter().map(|(claim, _)| claim).collect();
         let mut written = self.write_together(connection, &bundles, &claiming).await;
@@ -174,6 +143,7 @@ impl Writers {
                 Err(failed)
             }
         };
+        let gave = given.iter().flatten().any(|runs| !runs.is_empty());
         given.resize_with(claims.len(), || None);
         for (waiting, given) in claims.into_iter().zip(given) {
             match given {
@@ -182,7 +152,7 @@ impl Writers {
                 None => drop(self.claims.send(waiting)),
             }
         }
-        outcome
+        outcome.map(|()| gave)
     }
 
     async fn write_together(
@@ -225,43 +195,5 @@ impl Writers {
             all.extend(results);
         }
         Ok(all)
-    }
-}
-
-type Commit = (Vec<Prepared>, oneshot::Sender<Result<Results, StoreError>>);
-
-/// A claim, and where it waits for the answer.
-pub type WaitingClaim = (Claim, oneshot::Sender<Result<Vec<Claimed>, StoreError>>);
-
-/// What is written together.
-#[derive(Default)]
-struct Batch {
-    commits: Vec<Commit>,
-    claims: Vec<WaitingClaim>,
-}
-
-impl Batch {
-    fn add(&mut self, job: Job) {
-        match job {
-            Job::Commit(bundles, sender) => self.commits.push((bundles, sender)),
-            Job::Claim(claim, sender) => self.claims.push((claim, sender)),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.commits.len() + self.claims.len()
-    }
-
-    fn add_waiting(&mut self, jobs: &mut mpsc::Receiver<Job>) {
-        while self.len() < MAX_BATCH
-            && let Ok(job) = jobs.try_recv()
-        {
-            self.add(job);
-        }
-    }
-
-    fn fail(self, error: &StoreError) {
-        self.commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
-        self.claims.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
     }
 }

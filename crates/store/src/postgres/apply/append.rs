@@ -2,7 +2,7 @@
 
 use ostler_kernel::{Step, Write};
 
-use super::Row;
+use super::{Row, fold::Put};
 use crate::postgres::{
     row::{Id, signed},
     statement::Call,
@@ -43,9 +43,9 @@ impl Appended {
 pub const ALL: [&str; 4] = [OPEN_STEPS, CLOSE_STEPS, ENTRIES, EVENTS];
 
 /// Writes all of them.
-pub fn call<'a>(kind: Appended, rows: &[&Row<'a>]) -> Call<'a> {
+pub fn call<'a>(kind: Appended, puts: &[Put<'a>]) -> Call<'a> {
     let mut columns = Columns::default();
-    rows.iter().for_each(|row| columns.add(row));
+    puts.iter().for_each(|put| columns.add(put.row));
     let Columns { owners, numbers, texts, positions, times } = columns;
     let sql = match kind {
         Appended::OpenedSteps => OPEN_STEPS,
