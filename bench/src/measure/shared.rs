@@ -9,7 +9,7 @@ pub use self::database::{Cluster, Database};
 
 use futures_util::future::try_join_all;
 
-use self::database::Floor;
+use self::database::{Floor, HALF_LOAD_FACTOR};
 use self::workers::Workers;
 use super::{Bench, history};
 use crate::ground::{Agent, Ground};
@@ -27,7 +27,7 @@ const PICKED_UP: Bar = Bar::Under(20.0);
 
 pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let cluster = Cluster::start()?;
-    let floor = cluster.floor(bench.settings.seconds, bench.settings.at_once, report)?;
+    let floor = cluster.floor(&bench.settings, report)?;
     one_process(bench, &cluster, floor, report).await?;
     over_the_link(bench, &cluster, floor, report).await?;
     history::measure_on(bench, &cluster, report).await
@@ -143,7 +143,8 @@ impl Site<'_> {
             |what: &str| format!("{}: picked up at {:.0} tasks/s, {what}", self.name, half.per_second());
         let (p50, p99) = (millis(half.first_call.p50()), millis(half.first_call.p99()));
         report.add(Figure::new(name("p50"), p50, "ms", half.weather));
-        report.add(Figure::new(name("p99"), p99, "ms", half.weather).bar(PICKED_UP));
+        let p99_figure = Figure::new(name("p99"), p99, "ms", half.weather).bar(PICKED_UP);
+        report.add(p99_figure.beside(self.floor.at_half_load, "pgbench's at half of its load"));
         report.summarize(format!("half load p50 {p50:.1} ms p99 {p99:.1} ms"));
         Ok(())
     }
@@ -160,7 +161,8 @@ impl Site<'_> {
 
     fn load(&self, agent: Agent, rate: Option<f64>) -> Load {
         let settings = &self.bench.settings;
-        Load { agent, at_once: settings.at_once, seconds: settings.seconds, rate }
+        let seconds = settings.seconds * if rate.is_some() { HALF_LOAD_FACTOR } else { 1 };
+        Load { agent, at_once: settings.at_once, seconds, rate }
     }
 }
 

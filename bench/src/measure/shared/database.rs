@@ -1,5 +1,6 @@
 //! The database that is measured on: Debian's, synced, set up as the guide for many machines says.
 
+use std::fs;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -8,6 +9,8 @@ use ostler_testing::postgres::Postgres;
 use crate::machine::WeatherWatch;
 use crate::ostler::{Used, cpu_of};
 use crate::report::{Figure, Report};
+use crate::samples::{Samples, millis};
+use crate::settings::Settings;
 
 pub struct Cluster(Postgres);
 
@@ -17,12 +20,19 @@ const SETTINGS: [&str; 2] = ["min_wal_size=1GB", "max_wal_size=4GB"];
 /// So many files of its log, of 16 MiB each, will do for what is measured between two checkpoints.
 const LOG_FILES: usize = 48;
 
-/// Transactions per second that the database does by itself: small ones, synced.
+/// What the database does by itself, with small transactions that are synced.
 #[derive(Debug, Clone, Copy)]
 pub struct Floor {
+    /// Transactions per second of one client.
     pub alone: f64,
+    /// And of many.
     pub together: f64,
+    /// Milliseconds at half of that, p99: what the machine keeps from anybody.
+    pub at_half_load: f64,
 }
+
+/// Measured for so many times as long as throughput: of ten seconds, a tenth that the machine is away is a hundredth.
+pub const HALF_LOAD_FACTOR: u64 = 3;
 
 /// Rows of all our tables, as the statistics have them.
 #[derive(Debug, Clone, Copy)]
@@ -39,18 +49,11 @@ impl Cluster {
         Ok(Self(Postgres::start(&SETTINGS)?))
     }
 
-    pub fn floor(&self, seconds: u64, at_once: usize, report: &mut Report) -> anyhow::Result<Floor> {
+    pub fn floor(&self, settings: &Settings, report: &mut Report) -> anyhow::Result<Floor> {
         self.0.pgbench(&["--initialize", "--quiet", "--scale=10"])?;
         let mut floor = |clients: usize| -> anyhow::Result<f64> {
             let watch = WeatherWatch::begin()?;
-            let (of_clients, of_time) = (format!("--client={clients}"), format!("--time={seconds}"));
-            let said = self.0.pgbench(&[
-                "--skip-some-updates",
-                "--protocol=prepared",
-                "--jobs=2",
-                &of_clients,
-                &of_time,
-            ])?;
+            let said = self.pgbench(clients, settings.seconds, &[])?;
             let tps =
                 said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
             let tps = tps.context("pgbench said no tps")?;
@@ -58,9 +61,37 @@ impl Cluster {
             report.add(Figure::new(name, tps, "transactions/s", watch.end()?));
             Ok(tps)
         };
-        let floor = Floor { alone: floor(1)?, together: floor(at_once)? };
+        let (alone, together) = (floor(1)?, floor(settings.at_once)?);
         self.have_worked()?;
-        Ok(floor)
+        let watch = WeatherWatch::begin()?;
+        let p99 = millis(self.latencies(together / 2.0, settings)?.p99());
+        let name = "floor: pgbench --skip-some-updates, at half of that, p99";
+        report.add(Figure::new(name, p99, "ms", watch.end()?));
+        Ok(Floor { alone, together, at_half_load: p99 })
+    }
+
+    fn pgbench(&self, clients: usize, seconds: u64, more: &[&str]) -> anyhow::Result<String> {
+        let (of_clients, of_time) = (format!("--client={clients}"), format!("--time={seconds}"));
+        let all = ["--skip-some-updates", "--protocol=prepared", "--jobs=2", &of_clients, &of_time];
+        self.0.pgbench(&[&all, more].concat())
+    }
+
+    /// Of transactions that come at this rate, each from when it was due.
+    fn latencies(&self, rate: f64, settings: &Settings) -> anyhow::Result<Samples> {
+        let prefix = format!("--log-prefix={}", settings.data.join("pgbench").display());
+        let seconds = settings.seconds * HALF_LOAD_FACTOR;
+        self.pgbench(settings.at_once, seconds, &["--log", &prefix, &format!("--rate={rate:.0}")])?;
+        let mut samples = Samples::default();
+        for file in fs::read_dir(&settings.data)? {
+            let file = file?;
+            if file.file_name().to_string_lossy().starts_with("pgbench.") {
+                for line in fs::read_to_string(file.path())?.lines() {
+                    let micros = line.split(' ').nth(2).context("pgbench logged no time")?;
+                    samples.push(Duration::from_micros(micros.parse()?));
+                }
+            }
+        }
+        Ok(samples)
     }
 
     /// Leaves the database like one that has worked for a while: it writes its log over files that it has written before.
