@@ -47,7 +47,7 @@ impl Control {
     /// Waits for runs that are ready. No polling: whoever makes one ready takes this claim along, or else the
     /// store tells; and the worker asks again after its wait, which repairs a wake-up that was lost.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Assignment>, LinkError> {
-        let mut hints = self.store.watch();
+        let (mut hints, mut quotas) = (self.store.watch(), self.quotas.watch());
         let deadline = self.runtime.monotonic() + Duration::from_millis(request.wait_ms);
         let lease = Lease {
             worker: request.caller.worker,
@@ -64,7 +64,7 @@ impl Control {
                 self.runtime.sleep(left.min(self.config.lease / 4)).await;
                 continue;
             }
-            let seen = Seen::from(*hints.borrow_and_update());
+            let seen = Seen { ready: hints.borrow().ready, quotas: quotas.borrow().n_changes };
             let mut claimed = match emptied.take() {
                 Some(emptied) if emptied == seen && !self.waiting.is_unclaimed() => Vec::new(),
                 _ => {
@@ -74,7 +74,12 @@ impl Control {
             };
             if claimed.is_empty() {
                 let left = deadline.saturating_sub(self.runtime.monotonic());
-                let changed = hints.wait_for(|hint| Seen::from(*hint) != seen);
+                let changed = async {
+                    tokio::select! {
+                        _ = hints.wait_for(|hint| hint.ready != seen.ready) => {}
+                        _ = quotas.wait_for(|known| known.n_changes != seen.quotas) => {}
+                    }
+                };
                 let place = self.waiting.join(lease.clone(), request.slots);
                 match place.wait(&*self.runtime, left, changed).await {
                     Waited::Answered(answer) => {

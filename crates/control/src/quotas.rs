@@ -1,22 +1,21 @@
 //! What namespaces and agents may use: kept at hand, made anew whenever a resource changed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ostler_kernel::queue::{Lane, Requirements, Share, Shares};
 use ostler_spec::{Kind, QuotaSpec, Spec, TaskSpec};
 use ostler_store::StoreExt;
+use tokio::sync::watch;
 
 use crate::{Control, ControlError};
 
 #[derive(Default)]
-pub struct Quotas(Mutex<Arc<Known>>);
+pub struct Quotas(watch::Sender<Arc<Known>>);
 
-#[derive(Default)]
-struct Known {
+#[derive(Debug, Default)]
+pub struct Known {
+    /// How often they have changed. A changed one may let someone in.
+    pub n_changes: u64,
     /// By namespace and, where it is for one agent, its name.
     limits: BTreeMap<(String, Option<String>), Limits>,
     shares: Shares,
@@ -41,12 +40,23 @@ impl Quotas {
         self.known().shares.clone()
     }
 
-    fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn watch(&self) -> watch::Receiver<Arc<Known>> {
+        self.0.subscribe()
     }
 
-    fn replace(&self, known: Known) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// Most changes of resources are nothing to them.
+    fn replace(&self, limits: BTreeMap<(String, Option<String>), Limits>) {
+        self.0.send_if_modified(|known| {
+            let is_changed = known.limits != limits;
+            if is_changed {
+                *known = Arc::new(Known { n_changes: known.n_changes + 1, shares: shares(&limits), limits });
+            }
+            is_changed
+        });
     }
 }
 
@@ -83,7 +93,7 @@ impl Control {
                 break;
             }
         }
-        self.quotas.replace(Known { shares: shares(&limits), limits });
+        self.quotas.replace(limits);
         Ok(())
     }
 

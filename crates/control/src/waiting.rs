@@ -11,7 +11,7 @@ use std::{
 };
 
 use ostler_kernel::{Lease, Runtime, runtime::timeout};
-use ostler_store::{Claimed, Hint, StoreError};
+use ostler_store::{Claimed, StoreError};
 use tokio::sync::oneshot;
 
 type Answer = Result<Vec<Claimed>, StoreError>;
@@ -32,18 +32,13 @@ struct Emptied {
     seen: Seen,
 }
 
-/// What a store has said about what may be claimed: as long as it says no more, there is no more.
+/// What was said about what may be claimed: as long as no more is said, there is no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    ready: u64,
-    resources: u64,
-}
-
-impl From<Hint> for Seen {
-    /// A changed quota may let someone in.
-    fn from(Hint { ready, resources, .. }: Hint) -> Self {
-        Self { ready, resources }
-    }
+    /// By the store: its hint.
+    pub ready: u64,
+    /// By quotas: how often they have changed.
+    pub quotas: u64,
 }
 
 pub struct WaitingClaim {
@@ -248,7 +243,7 @@ mod tests {
     #[test]
     fn only_the_claim_behind_one_that_waited_may_wait_at_once() {
         let waiting = Waiting::default();
-        let seen = Seen::from(Hint { ready: 7, ..Hint::default() });
+        let seen = Seen { ready: 7, quotas: 0 };
         assert_eq!(waiting.take_emptied(&lease(1)), None);
         waiting.set_emptied(lease(1), seen);
         assert_eq!(waiting.take_emptied(&lease(1)), None, "sent again, it wants what it was given");

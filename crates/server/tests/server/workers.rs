@@ -166,6 +166,23 @@ async fn who_leaves_lets_the_next_one_in_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_raised_quota_lets_the_next_one_in_at_once() {
+    let place = Place::with_agent().await;
+    quota(&place, "most", json!({"max_concurrent": 1})).await;
+    let mut worker = Worker::new(&place).await;
+    let port = place.server.worker_port();
+    place.task().await;
+    worker.claim().await;
+    for most in 2..12 {
+        place.task().await;
+        let waiting = ClaimRequest { caller: worker.caller(), number: most, slots: 1, wait_ms: 600_000 };
+        let raise = quota(&place, "most", json!({"max_concurrent": most}));
+        let (next, ()) = tokio::join!(port.claim(waiting), raise);
+        assert_eq!(next.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_quarantined_is_released() {
     let place = Place::with_agent().await;
     let name = place.task().await;
