@@ -13,6 +13,9 @@ pub enum ControlError {
     Invalid(Vec<Problem>),
     #[error("{0}")]
     BadReference(String),
+    /// Declared, and kept, and not to be used in this version.
+    #[error("{0}")]
+    NotAvailable(String),
     #[error("{0}")]
     Conflict(String),
     /// The task has ended; terminal is terminal.
@@ -37,6 +40,7 @@ impl ControlError {
             ControlError::NotFound { .. } => "not_found",
             ControlError::Invalid(_) => "invalid_manifest",
             ControlError::BadReference(_) => "bad_reference",
+            ControlError::NotAvailable(_) => "not_available",
             ControlError::Conflict(_) => "conflict",
             ControlError::Ended { .. } => "task_ended",
             ControlError::NotEnded { .. } => "task_not_ended",

@@ -8,6 +8,7 @@ pub mod error;
 pub mod feed;
 
 mod dispatch;
+mod governance;
 mod leases;
 mod plans;
 mod quotas;

@@ -16,7 +16,7 @@ use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec}
 use ostler_store::{Hint, StoreExt};
 use tokio::sync::watch;
 
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, governance::NamedPolicy, resources::check_available};
 
 /// Plans made since a resource last changed, and plans known to be stored.
 pub struct Plans {
@@ -29,8 +29,17 @@ pub struct Plans {
 struct Known {
     /// So often resources had changed when the current plans were made.
     changes: u64,
-    current: BTreeMap<(String, String), (BlobId, Arc<AgentPlan>)>,
+    current: BTreeMap<(String, String), Planned>,
     stored: BTreeMap<BlobId, Arc<AgentPlan>>,
+}
+
+/// An agent as its resources are now.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    pub id: BlobId,
+    pub plan: Arc<AgentPlan>,
+    /// What must be asked of the task too.
+    pub policies: Arc<[NamedPolicy]>,
 }
 
 /// Plans kept at hand; past it all are read again.
@@ -59,11 +68,7 @@ impl Plans {
 
 impl Control {
     /// The agent's plan as its resources are now, stored.
-    pub(crate) async fn plan(
-        &self,
-        namespace: &str,
-        agent: &str,
-    ) -> Result<(BlobId, Arc<AgentPlan>), ControlError> {
+    pub(crate) async fn plan(&self, namespace: &str, agent: &str) -> Result<Planned, ControlError> {
         let key = (namespace.to_owned(), agent.to_owned());
         let changes = {
             let known = self.plans.lock();
@@ -72,22 +77,22 @@ impl Control {
             }
             known.changes
         };
-        let plan = self.make_plan(namespace, agent).await?;
+        let (plan, policies) = self.make_plan(namespace, agent).await?;
         let bytes = serde_json::to_vec(&plan)
             .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
         let (id, bundle) = Bundle::blob(bytes);
         self.store_blob(bundle).await?;
-        let plan = Arc::new(plan);
+        let planned = Planned { id, plan: Arc::new(plan), policies: policies.into() };
         let mut known = self.plans.lock();
         if known.current.len() >= ROOM || known.stored.len() >= ROOM {
             *known = Known { changes: known.changes, ..Known::default() };
         }
         // Made of what was there before a change, it serves this one task and no other.
         if known.changes == changes {
-            known.current.insert(key, (id, Arc::clone(&plan)));
+            known.current.insert(key, planned.clone());
         }
-        known.stored.insert(id, Arc::clone(&plan));
-        Ok((id, plan))
+        known.stored.insert(id, Arc::clone(&planned.plan));
+        Ok(planned)
     }
 
     /// A plan that a run was accepted with.
@@ -110,23 +115,31 @@ impl Control {
         }
     }
 
-    async fn make_plan(&self, namespace: &str, name: &str) -> Result<AgentPlan, ControlError> {
-        let Some(Spec::Agent(agent)) = self.spec(Kind::Agent, namespace, name).await? else {
+    async fn make_plan(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(AgentPlan, Vec<NamedPolicy>), ControlError> {
+        let found = self.spec(Kind::Agent, namespace, name).await?;
+        let Some(spec @ Spec::Agent(agent)) = &found else {
             return Err(ControlError::NotFound { kind: "Agent", name: name.to_owned() });
         };
+        check_available(Kind::Agent, name, spec)?;
+        let policies = self.check_governance(namespace, name, agent).await?;
         let model = self.model_plan(namespace, name, &agent.model_ref).await?;
         let mut tools = Vec::new();
         for reference in &agent.tools {
             tools.push(self.tool_plan(namespace, name, reference).await?);
         }
-        Ok(AgentPlan {
+        let plan = AgentPlan {
             namespace: namespace.to_owned(),
             agent: name.to_owned(),
             prompt: agent.prompt.clone(),
             model,
             tools,
-            limits: limits(&agent),
-        })
+            limits: limits(agent),
+        };
+        Ok((plan, policies))
     }
 
     async fn model_plan(
@@ -150,7 +163,11 @@ impl Control {
         agent: &str,
         reference: &Reference,
     ) -> Result<ToolPlan, ControlError> {
-        match self.spec(Kind::Tool, reference.namespace_or(namespace), &reference.name).await? {
+        let found = self.spec(Kind::Tool, reference.namespace_or(namespace), &reference.name).await?;
+        if let Some(spec) = &found {
+            check_available(Kind::Tool, &reference.name, spec)?;
+        }
+        match found {
             Some(Spec::Tool(tool)) => Ok(tool_plan(reference, tool)),
             _ => Err(missing(agent, "Tool", reference)),
         }

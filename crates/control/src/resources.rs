@@ -1,20 +1,19 @@
 //! Declared objects: apply, get, list, delete. A Task is applied by creating it (see `commands`).
 
 use ostler_kernel::resource::{self, ResourceKey, StoredResource};
-use ostler_spec::{Kind, Resource, Spec};
+use ostler_spec::{Kind, Problem, Resource, Spec};
 use ostler_store::StoreExt;
+use serde_json::{Value as Json, json};
 
 use crate::{Control, ControlError};
 
 const TRIES: usize = 16;
 
 impl Control {
-    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one.
+    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one. What of
+    /// it this version can't do stands in its status, and is refused when it is used.
     pub async fn apply(&self, resource: Resource) -> Result<Resource, ControlError> {
-        let problems = resource.unsupported();
-        if !problems.is_empty() {
-            return Err(ControlError::Invalid(problems));
-        }
+        check_keepable(&resource)?;
         let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
         for _ in 0..TRIES {
             let former = self.store.resource(key.clone()).await?;
@@ -80,7 +79,8 @@ impl Control {
         resource: &Resource,
         former: Option<&StoredResource>,
     ) -> StoredResource {
-        let document = serde_json::to_value(resource).unwrap_or_default();
+        let mut document = serde_json::to_value(resource).unwrap_or_default();
+        keep_status(&mut document, former);
         let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
         let generation = former.map_or(0, |former| former.generation);
         StoredResource {
@@ -95,6 +95,52 @@ impl Control {
 
 fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
     ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+/// A worker registers itself; and what is secret is not kept where it could be read.
+fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
+    match resource.kind() {
+        Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
+        Kind::Secret | Kind::SealedSecret => {
+            let message = "secrets are not kept in this version: give them to `ostler up` in its environment, as \
+                           OSTLER_SECRET_<NAME>";
+            Err(ControlError::NotAvailable(message.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was found out about a resource is not a manifest's to say.
+fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
+    let Some(parts) = document.as_object_mut() else { return };
+    parts.remove("status");
+    if let Some(status) = former.and_then(|former| former.document.get("status")) {
+        parts.insert("status".to_owned(), status.clone());
+    }
+}
+
+/// Whether it can be used, where nobody has said more.
+fn first_status(resource: &Resource) -> Json {
+    let problems = resource.unsupported();
+    let generation = resource.metadata.generation;
+    if problems.is_empty() {
+        return json!({"phase": "Ready", "observedGeneration": generation});
+    }
+    json!({"phase": "Error", "lastError": words(&problems), "observedGeneration": generation})
+}
+
+/// What this version can't do of what is about to be used.
+pub(crate) fn check_available(kind: Kind, name: &str, spec: &Spec) -> Result<(), ControlError> {
+    let problems = spec.unsupported();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(ControlError::NotAvailable(format!("{}/{name}: {}", kind.singular(), words(&problems))))
+}
+
+fn words(problems: &[Problem]) -> String {
+    let each = problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 fn check_version(resource: &Resource, former: Option<&StoredResource>) -> Result<(), ControlError> {
@@ -118,5 +164,8 @@ fn restore(stored: &StoredResource) -> Result<Resource, ControlError> {
     resource.metadata.resource_version = Some(stored.version.to_string());
     resource.metadata.generation = Some(stored.generation);
     resource.metadata.created_at = Some(stored.created_at.to_string());
+    if resource.status.is_none() {
+        resource.status = Some(first_status(&resource));
+    }
     Ok(resource)
 }

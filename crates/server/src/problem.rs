@@ -151,6 +151,7 @@ impl From<ControlError> for Problem {
             }
             ControlError::NotFound { .. } => StatusCode::NOT_FOUND,
             ControlError::BadReference(_) => StatusCode::BAD_REQUEST,
+            ControlError::NotAvailable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ControlError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             ControlError::Conflict(_)
             | ControlError::Ended { .. }

@@ -1,5 +1,6 @@
 //! Agent: who does the work: a model, a prompt, tools, limits, a runner.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -7,21 +8,11 @@ use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::execution_policy::{self, ExecutionPolicy};
 use crate::fields::Fields;
-use crate::kind::{Kind, KindInfo, Refusals};
+use crate::kind::{Declared, Refusals};
 use crate::problem::Problem;
 use crate::reference::Reference;
-use crate::resource::Spec;
 
-pub(crate) static INFO: KindInfo = KindInfo {
-    kind: Kind::Agent,
-    name: "Agent",
-    plural: "agents",
-    short_names: &["ag"],
-    read: |fields| Spec::Agent(read(fields)),
-    restore: |json| serde_json::from_value(json).map(Spec::Agent),
-};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
     /// The ModelEndpoint that answers.
     pub model_ref: Reference,
@@ -37,6 +28,7 @@ pub struct AgentSpec {
     /// Tools that need neither a permission nor an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<Reference>,
+    /// The AgentRoles it bears.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Reference>,
     #[serde(default, skip_serializing_if = "AgentMemory::is_unset")]
@@ -45,8 +37,10 @@ pub struct AgentSpec {
     pub execution: AgentExecution,
     #[serde(default)]
     pub limits: AgentLimits,
+    /// What drives it: our own loop, or a command-line agent turn by turn.
     #[serde(default)]
     pub runner: Runner,
+    /// Where its work runs, and what it may touch there.
     #[serde(default)]
     pub policy: ExecutionPolicy,
 }
@@ -62,15 +56,19 @@ choice! {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentMemory {
+    /// The Memory it uses.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
+    /// For people to read.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// For people to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// What it may do there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<MemoryOperation>,
 }
@@ -92,18 +90,21 @@ choice! {
 }
 
 /// How strictly a run is held to a shape.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentExecution {
     pub profile: ExecutionProfile,
     /// The tools a contract demands, in any order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_sequence: Vec<Reference>,
+    /// What the output must contain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_output_markers: Vec<String>,
+    /// What a call that was made before gets: its result again, or an error.
     pub duplicate_tool_call_policy: DuplicateToolCall,
     pub on_contract_violation: ContractViolation,
     pub tool_use_behavior: ToolUseBehavior,
+    /// A JSON schema that the output must fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
 }
@@ -116,11 +117,12 @@ choice! { ContractViolation { #[default] NonRetryableError = "non_retryable_erro
 
 choice! { ToolUseBehavior { #[default] RunModelAgain = "run_llm_again", StopOnFirstTool = "stop_on_first_tool" } }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentLimits {
+    /// Model calls in one run.
     pub max_steps: u32,
-    /// None is no limit.
+    /// Time one run may work. None is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
     /// Tokens one run may use.
@@ -154,7 +156,7 @@ impl AgentSpec {
         }
     }
 
-    pub(crate) fn unsupported(&self) -> Vec<Problem> {
+    fn refusals(&self) -> Vec<Problem> {
         let mut refusals = Refusals::none();
         refusals.refuse_if(self.runner != Runner::React, "spec.runner", format!("runner {}", self.runner));
         refusals.refuse_if(
@@ -192,22 +194,35 @@ impl AgentExecution {
     }
 }
 
-fn read(fields: &mut Fields<'_, '_>) -> AgentSpec {
-    let retired = fields.retire("model", "no longer read: name a ModelEndpoint in model_ref instead");
-    let model_ref =
-        if retired { fields.optional("model_ref").unwrap_or_default() } else { fields.required("model_ref") };
-    AgentSpec {
-        model_ref,
-        fallback_model_refs: fields.distinct("fallback_model_refs"),
-        prompt: fields.verbatim("prompt"),
-        tools: fields.distinct("tools"),
-        allowed_tools: fields.distinct("allowed_tools"),
-        roles: read_roles(fields),
-        memory: fields.child("memory", read_memory),
-        execution: fields.child("execution", read_execution),
-        limits: fields.child("limits", read_limits),
-        runner: fields.optional("runner").unwrap_or_default(),
-        policy: fields.child("policy", execution_policy::read),
+impl Declared for AgentSpec {
+    const NAME: &'static str = "Agent";
+    const PLURAL: &'static str = "agents";
+    const SHORT_NAMES: &'static [&'static str] = &["ag"];
+    const SUMMARY: &'static str = "Who does the work: a model, a prompt, tools, limits.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let retired = fields.retire("model", "no longer read: name a ModelEndpoint in model_ref instead");
+        let model_ref = match retired {
+            true => fields.optional("model_ref").unwrap_or_default(),
+            false => fields.required("model_ref"),
+        };
+        Self {
+            model_ref,
+            fallback_model_refs: fields.distinct("fallback_model_refs"),
+            prompt: fields.verbatim("prompt"),
+            tools: fields.distinct("tools"),
+            allowed_tools: fields.distinct("allowed_tools"),
+            roles: read_roles(fields),
+            memory: fields.child("memory", read_memory),
+            execution: fields.child("execution", read_execution),
+            limits: fields.child("limits", read_limits),
+            runner: fields.optional("runner").unwrap_or_default(),
+            policy: fields.child("policy", execution_policy::read),
+        }
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        self.refusals()
     }
 }
 
@@ -284,11 +299,7 @@ fn read_limits(fields: &mut Fields<'_, '_>) -> AgentLimits {
     AgentLimits {
         max_steps: fields.count_or_default("max_steps").unwrap_or(default.max_steps),
         timeout: timeout.filter(|timeout| !timeout.is_zero()),
-        token_budget: positive(fields, "token_budget"),
-        max_tool_output: positive(fields, "max_tool_output").unwrap_or(default.max_tool_output),
+        token_budget: fields.positive("token_budget"),
+        max_tool_output: fields.positive("max_tool_output").unwrap_or(default.max_tool_output),
     }
-}
-
-fn positive(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u64> {
-    fields.integer(name, 1..=i64::MAX).and_then(|number| u64::try_from(number).ok())
 }

@@ -41,6 +41,36 @@ impl FromText for String {
     }
 }
 
+/// Text that may look like a number or a boolean, such as a version.
+pub(crate) struct Loose(pub String);
+
+impl FromText for Loose {
+    const LOOSE: bool = true;
+
+    fn expected() -> String {
+        String::expected()
+    }
+
+    fn from_text(text: &str) -> Result<Self, Complaint> {
+        String::from_text(text).map(Self)
+    }
+}
+
+/// Text kept to the letter, however it looks.
+pub(crate) struct Verbatim(pub String);
+
+impl FromText for Verbatim {
+    const LOOSE: bool = true;
+
+    fn expected() -> String {
+        String::expected()
+    }
+
+    fn from_text(text: &str) -> Result<Self, Complaint> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl FromText for GoDuration {
     const LOOSE: bool = true;
 
@@ -117,6 +147,16 @@ macro_rules! choice {
                     expected: Self::expected(),
                     suggestion: crate::suggest::nearest(text, [$($word),+]).map(str::to_owned),
                 })
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "enum": [$($word),+]})
             }
         }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A length of time that reads and prints in Go's notation; at most what Go can hold, about 292 years.
@@ -45,6 +46,19 @@ impl From<GoDuration> for Duration {
 impl From<Duration> for GoDuration {
     fn from(duration: Duration) -> Self {
         Self(duration)
+    }
+}
+
+impl JsonSchema for GoDuration {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let part = r"(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)";
+        let pattern = format!(r"^\s*([-+]?({part})+|[-+]?0)?\s*$");
+        // An unquoted 0 is a number.
+        json_schema!({"type": ["string", "integer"], "pattern": pattern, "examples": ["30s", "1m30s", "250ms"]})
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -10,7 +11,7 @@ use crate::fields::Fields;
 use crate::kind::Refusals;
 
 /// Whatever is not set, booleans included, takes its default: a partial policy never narrows by accident.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExecutionPolicy {
     pub host: Host,
@@ -26,7 +27,7 @@ pub struct ExecutionPolicy {
     pub retry: PolicyRetry,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PolicyRetry {
     pub max_attempts: u32,

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value as Json;
 
-use crate::choice::{FromText, expected_one_of};
+use crate::choice::{FromText, Loose, Verbatim, expected_one_of};
 use crate::duration::GoDuration;
 use crate::node::{Entry, Mark, Node, Value, same_name};
 use crate::problem::Segment;
@@ -29,6 +29,10 @@ pub(crate) struct Fields<'r, 'n> {
     asked: Vec<&'static str>,
     /// Names that were refused already, with a message of their own.
     retired: Vec<&'static str>,
+    /// Names whose values were refused.
+    troubled: Vec<&'static str>,
+    /// What should have been there, told at the end: under a name that was misspelt it may be there after all.
+    absent: Vec<(Vec<&'static str>, String)>,
 }
 
 /// Reads `node` as an object. `at` is where it was named.
@@ -54,18 +58,34 @@ fn entries_of<T>(
     at: Option<Mark>,
     read: impl FnOnce(&mut Fields<'_, '_>) -> T,
 ) -> T {
-    let mut fields = Fields { reader, at, entries, asked: Vec::new(), retired: Vec::new() };
+    let mut fields = Fields::new(reader, at, entries);
     let result = read(&mut fields);
-    fields.refuse_unknown();
+    fields.finish();
     result
 }
 
-impl<'n> Fields<'_, 'n> {
+impl<'r, 'n> Fields<'r, 'n> {
+    fn new(reader: &'r mut Reader, at: Option<Mark>, entries: &'n [Entry]) -> Self {
+        Self {
+            reader,
+            at,
+            entries,
+            asked: Vec::new(),
+            retired: Vec::new(),
+            troubled: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+
     /// An object that may be left out, with everything in it at its default then.
     pub fn child<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Fields<'_, '_>) -> T) -> T {
         let at = self.at;
         match self.take(name) {
             Some(entry) => self.within(entry, |reader| object(reader, &entry.value, entry.at, read)),
+            // Under a name that was misspelt it may be there after all, and that will be said.
+            None if self.entries.iter().any(|entry| is_slip(&entry.key, name)) => {
+                self.reader.quietly(|reader| entries_of(reader, &[], at, read))
+            }
             None => {
                 let segment = Segment::Field(name.to_owned());
                 self.reader.within(segment, |reader| entries_of(reader, &[], at, read))
@@ -89,7 +109,16 @@ impl<'n> Fields<'_, 'n> {
         if matches!(&entry.value.value, Value::String(text) if text.trim().is_empty()) {
             return None;
         }
-        self.within(entry, |reader| value::word(reader, &entry.value))
+        let value = self.within(entry, |reader| value::word(reader, &entry.value));
+        if value.is_none() {
+            self.troubled.push(name);
+        }
+        value
+    }
+
+    /// Whether `name` was given a value that was refused: what depends on it can't be judged.
+    pub fn is_troubled(&self, name: &str) -> bool {
+        self.troubled.contains(&name)
     }
 
     pub fn required<T: FromText + Default>(&mut self, name: &'static str) -> T {
@@ -112,14 +141,40 @@ impl<'n> Fields<'_, 'n> {
         }
     }
 
+    /// The same where empty is not the same as not set.
+    pub fn letters(&mut self, name: &'static str) -> Option<String> {
+        let is_given = self.has(name);
+        let text = self.verbatim(name);
+        is_given.then_some(text)
+    }
+
+    /// A list of strings, each kept to the letter.
+    pub fn texts(&mut self, name: &'static str) -> Vec<String> {
+        self.words(name).into_iter().map(|Verbatim(text)| text).collect()
+    }
+
     pub fn flag(&mut self, name: &'static str) -> Option<bool> {
         let entry = self.take(name)?;
-        self.within(entry, |reader| value::flag(reader, &entry.value))
+        let flag = self.within(entry, |reader| value::flag(reader, &entry.value));
+        if flag.is_none() {
+            self.troubled.push(name);
+        }
+        flag
     }
 
     pub fn integer(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
         let entry = self.take(name)?;
         self.within(entry, |reader| value::integer(reader, &entry.value, range))
+    }
+
+    /// A number of things that can't be few.
+    pub fn positive(&mut self, name: &'static str) -> Option<u64> {
+        self.integer(name, 1..=i64::MAX).and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// A small number within bounds.
+    pub fn whole(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Option<u32> {
+        self.integer(name, range).and_then(|number| u32::try_from(number).ok())
     }
 
     /// How many of something, at least `least`.
@@ -157,10 +212,72 @@ impl<'n> Fields<'_, 'n> {
         distinct
     }
 
+    /// A list of objects.
+    pub fn objects<T>(&mut self, name: &'static str, read: impl Fn(&mut Fields<'_, '_>) -> T) -> Vec<T> {
+        let Some(entry) = self.take(name) else { return Vec::new() };
+        let Value::List(items) = &entry.value.value else {
+            let message = format!("expected a list, found {}", entry.value.describe());
+            self.within(entry, |reader| reader.report(entry.value.at, message));
+            return Vec::new();
+        };
+        self.within(entry, |reader| {
+            let read_item = |(index, item): (usize, &Node)| {
+                reader.within(Segment::Index(index), |reader| object(reader, item, item.at, &read))
+            };
+            items.iter().enumerate().map(read_item).collect()
+        })
+    }
+
+    /// A map of objects, by names that people choose.
+    pub fn map_of<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&mut Fields<'_, '_>) -> T,
+    ) -> BTreeMap<String, T> {
+        let Some(entry) = self.take(name) else { return BTreeMap::new() };
+        let Value::Map(entries) = &entry.value.value else {
+            let message = format!("expected an object, found {}", entry.value.describe());
+            self.within(entry, |reader| reader.report(entry.value.at, message));
+            return BTreeMap::new();
+        };
+        self.within(entry, |reader| {
+            let read_entry = |entry: &Entry| {
+                let segment = Segment::Field(entry.key.clone());
+                let value = reader.within(segment, |reader| object(reader, &entry.value, entry.at, &read));
+                (entry.key.clone(), value)
+            };
+            entries.iter().map(read_entry).collect()
+        })
+    }
+
     /// A map of strings; numbers and booleans are taken as they were written.
     pub fn strings(&mut self, name: &'static str) -> BTreeMap<String, String> {
         let Some(entry) = self.take(name) else { return BTreeMap::new() };
         self.within(entry, |reader| value::string_map(reader, &entry.value))
+    }
+
+    /// A single value kept as it came.
+    pub fn plain(&mut self, name: &'static str) -> Option<Json> {
+        let entry = self.take(name)?;
+        match entry.value.value {
+            Value::Map(_) | Value::List(_) => {
+                let message = format!("expected a single value, found {}", entry.value.describe());
+                self.within(entry, |reader| reader.report(entry.value.at, message));
+                None
+            }
+            _ => Some(entry.value.to_json()),
+        }
+    }
+
+    /// The same for values that must not be repeated in a message.
+    pub fn secrets(&mut self, name: &'static str) -> BTreeMap<String, String> {
+        let Some(entry) = self.take(name) else { return BTreeMap::new() };
+        if let Value::Map(_) = entry.value.value {
+            return self.within(entry, |reader| value::string_map(reader, &entry.value));
+        }
+        let message = format!("expected an object, found {}", entry.value.nature());
+        self.within(entry, |reader| reader.report(entry.value.at, message));
+        BTreeMap::new()
     }
 
     /// An object kept as it came.
@@ -191,12 +308,15 @@ impl<'n> Fields<'_, 'n> {
         })
     }
 
-    fn number(&mut self, name: &'static str) -> Option<serde_json::Number> {
+    pub fn number(&mut self, name: &'static str) -> Option<serde_json::Number> {
         let entry = self.take(name)?;
         if let Value::Number { number, .. } = &entry.value.value {
             return Some(number.clone());
         }
-        let message = format!("expected a number, found {}", entry.value.describe());
+        let is_quoted =
+            matches!(&entry.value.value, Value::String(text) if text.trim().parse::<f64>().is_ok());
+        let hint = if is_quoted { " (remove the quotes)" } else { "" };
+        let message = format!("expected a number, found {}{hint}", entry.value.describe());
         self.within(entry, |reader| reader.report(entry.value.at, message));
         None
     }
@@ -210,6 +330,32 @@ impl<'n> Fields<'_, 'n> {
         let text: String = self.optional(name)?;
         if let Err(message) = check(&text) {
             self.refuse(name, message);
+        }
+        Some(text)
+    }
+
+    /// The same where a number or a boolean is taken as it was written.
+    pub fn loose_checked(
+        &mut self,
+        name: &'static str,
+        check: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Option<String> {
+        let Loose(text) = self.optional(name)?;
+        if let Err(message) = check(&text) {
+            self.refuse(name, message);
+        }
+        Some(text)
+    }
+
+    /// The same where the check knows what may have been meant.
+    pub fn checked_near(
+        &mut self,
+        name: &'static str,
+        check: impl FnOnce(&str) -> Result<(), (String, Option<String>)>,
+    ) -> Option<String> {
+        let text: String = self.optional(name)?;
+        if let Err((message, suggestion)) = check(&text) {
+            self.refuse_with(name, message, suggestion);
         }
         Some(text)
     }
@@ -243,18 +389,35 @@ impl<'n> Fields<'_, 'n> {
         self.take(name)
     }
 
+    /// Whether `name` was given anything but null.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| same_name(&entry.key, name) && !entry.value.is_null())
+    }
+
     /// Whether `name` was given a value, be it a wrong one.
     pub fn was_written(&self, name: &str) -> bool {
         let blank = |node: &Node| match &node.value {
             Value::Null => true,
             Value::String(text) => text.trim().is_empty(),
-            Value::Bool(_) | Value::Number { .. } | Value::List(_) | Value::Map(_) => false,
+            Value::List(items) => items.is_empty(),
+            Value::Map(entries) => entries.is_empty(),
+            Value::Bool(_) | Value::Number { .. } => false,
         };
         self.entries.iter().any(|entry| same_name(&entry.key, name) && !blank(&entry.value))
     }
 
     /// Reports a problem at the value of `name`, or at this object when it was not written.
     pub fn refuse(&mut self, name: &'static str, message: impl Into<String>) {
+        self.refuse_with(name, message, None);
+    }
+
+    /// The same, with what may have been meant.
+    pub fn refuse_with(
+        &mut self,
+        name: &'static str,
+        message: impl Into<String>,
+        suggestion: Option<String>,
+    ) {
         let entry = self.entries.iter().find(|entry| same_name(&entry.key, name));
         let at = match entry {
             Some(entry) if !entry.value.is_null() => entry.value.at,
@@ -262,11 +425,42 @@ impl<'n> Fields<'_, 'n> {
             None => self.at,
         };
         let written = entry.map_or(name, |entry| entry.key.as_str());
-        self.reader.within(Segment::Field(written.to_owned()), |reader| reader.report(at, message));
+        self.reader.within(Segment::Field(written.to_owned()), |reader| {
+            reader.report_with(at, message, suggestion);
+        });
+    }
+
+    /// Reports a problem at one value of the map under `name`.
+    pub fn refuse_in(&mut self, name: &'static str, key: &str, message: impl Into<String>) {
+        let Some(entry) = self.entries.iter().find(|entry| same_name(&entry.key, name)) else { return };
+        let Value::Map(values) = &entry.value.value else { return };
+        let at = values.iter().find(|value| value.key == key).and_then(|value| value.value.at.or(value.at));
+        self.reader.within(Segment::Field(entry.key.clone()), |reader| {
+            reader.within(Segment::Field(key.to_owned()), |reader| reader.report(at, message));
+        });
+    }
+
+    /// The same for an object, which may be empty: then it is refused for what it lacks.
+    pub fn require_block(&mut self, name: &'static str) {
+        if !self.has(name) {
+            self.refuse_missing(name);
+        }
+    }
+
+    /// Refuses that `name` was not written. What was written wrongly has been refused already.
+    pub fn require(&mut self, name: &'static str) {
+        if !self.was_written(name) {
+            self.refuse_missing(name);
+        }
     }
 
     pub fn refuse_missing(&mut self, name: &'static str) {
-        self.refuse(name, "required field is missing");
+        self.refuse_absent(&[name], "required field is missing");
+    }
+
+    /// The same in words of its own, where one of several should have been there.
+    pub fn refuse_absent(&mut self, names: &[&'static str], message: impl Into<String>) {
+        self.absent.push((names.to_vec(), message.into()));
     }
 
     pub fn reader(&mut self) -> &mut Reader {
@@ -289,6 +483,15 @@ impl<'n> Fields<'_, 'n> {
         (!first.value.is_null()).then_some(first)
     }
 
+    fn finish(&mut self) {
+        self.refuse_unknown();
+        for (names, message) in std::mem::take(&mut self.absent) {
+            if let Some(name) = names.first() {
+                self.refuse(name, message);
+            }
+        }
+    }
+
     fn refuse_unknown(&mut self) {
         for entry in self.entries {
             if self.reader.is_full() {
@@ -297,16 +500,22 @@ impl<'n> Fields<'_, 'n> {
             if self.asked.iter().chain(&self.retired).any(|name| same_name(&entry.key, name)) {
                 continue;
             }
-            let suggestion = nearest(&entry.key, self.asked.iter().copied()).map(str::to_owned);
-            let message = match suggestion {
+            let near = nearest(&entry.key, self.asked.iter().copied());
+            // One mistake, one message.
+            self.absent.retain(|(names, _)| !near.is_some_and(|near| names.contains(&near)));
+            let message = match near {
                 Some(_) => "unknown field".to_owned(),
                 None => format!("unknown field, {}", expected_one_of(&self.asked)),
             };
             self.reader.within(Segment::Field(entry.key.clone()), |reader| {
-                reader.report_with(entry.at, message, suggestion);
+                reader.report_with(entry.at, message, near.map(str::to_owned));
             });
         }
     }
+}
+
+fn is_slip(written: &str, name: &str) -> bool {
+    !same_name(written, name) && nearest(written, [name]).is_some()
 }
 
 fn on_line(at: Option<Mark>) -> String {

@@ -2,28 +2,120 @@
 
 use std::fmt;
 
+use schemars::Schema;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 
 use crate::fields::Fields;
-use crate::problem::Problem;
-use crate::resource::Spec;
-use crate::{agent, model_endpoint, quota, task, tool};
+use crate::problem::{Path, Problem};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Agent,
-    ModelEndpoint,
-    Tool,
-    Quota,
-    Task,
+/// What a kind declares. Each kind's file implements it for its spec.
+pub(crate) trait Declared: Serialize + DeserializeOwned + schemars::JsonSchema {
+    /// As in a manifest's `kind`.
+    const NAME: &'static str;
+    /// As in a route: `/v1/<plural>`.
+    const PLURAL: &'static str;
+    /// Other words for it on the command line.
+    const SHORT_NAMES: &'static [&'static str];
+    /// What it is, in a sentence.
+    const SUMMARY: &'static str;
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self;
+
+    /// What is wrong with it as a whole, though each field is right by itself.
+    fn mistakes(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// What it asks for that this version can't do: refused when it is used.
+    fn unsupported(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+}
+
+/// One line for each kind, in the order in which a set of them is best applied.
+macro_rules! declare {
+    ($($kind:ident($spec:ty)),+ $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind { $($kind),+ }
+
+        /// What a kind declares.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        #[expect(clippy::large_enum_variant, reason = "few are held at a time, and most are the large ones")]
+        pub enum Spec { $($kind($spec)),+ }
+
+        impl Kind {
+            /// Every kind this version knows, in the order in which a set of them is best applied.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),+];
+
+            pub fn info(self) -> &'static KindInfo {
+                match self {
+                    $(Self::$kind => {
+                        static INFO: KindInfo = KindInfo {
+                            kind: Kind::$kind,
+                            name: <$spec as Declared>::NAME,
+                            plural: <$spec as Declared>::PLURAL,
+                            short_names: <$spec as Declared>::SHORT_NAMES,
+                            summary: <$spec as Declared>::SUMMARY,
+                            read: |fields| Spec::$kind(<$spec as Declared>::read(fields)),
+                            restore: |json| serde_json::from_value(json).map(Spec::$kind),
+                            schema: |generator| generator.subschema_for::<$spec>(),
+                        };
+                        &INFO
+                    })+
+                }
+            }
+        }
+
+        impl Spec {
+            pub fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind),+ }
+            }
+
+            /// See [`crate::Resource::unsupported`].
+            pub fn unsupported(&self) -> Vec<Problem> {
+                match self { $(Self::$kind(spec) => spec.unsupported()),+ }
+            }
+
+            pub(crate) fn mistakes(&self) -> Vec<Problem> {
+                match self { $(Self::$kind(spec) => spec.mistakes()),+ }
+            }
+        }
+    };
+}
+
+declare! {
+    Quota(crate::quota::QuotaSpec),
+    Secret(crate::secret::SecretSpec),
+    SealedSecret(crate::secret::SealedSecretSpec),
+    ModelEndpoint(crate::model_endpoint::ModelEndpointSpec),
+    McpServer(crate::mcp_server::McpServerSpec),
+    Tool(crate::tool::ToolSpec),
+    Memory(crate::memory::MemorySpec),
+    AgentRole(crate::governance::AgentRoleSpec),
+    ToolPermission(crate::governance::ToolPermissionSpec),
+    AgentPolicy(crate::governance::AgentPolicySpec),
+    ContextAdapter(crate::context_adapter::ContextAdapterSpec),
+    Agent(crate::agent::AgentSpec),
+    AgentSystem(crate::agent_system::AgentSystemSpec),
+    Worker(crate::worker::WorkerSpec),
+    Session(crate::session::SessionSpec),
+    Task(crate::task::TaskSpec),
+    TaskSchedule(crate::task_schedule::TaskScheduleSpec),
+    TaskWebhook(crate::task_webhook::TaskWebhookSpec),
+    ToolApproval(crate::approval::ToolApprovalSpec),
+    TaskApproval(crate::approval::TaskApprovalSpec),
+    EvalDataset(crate::eval::EvalDatasetSpec),
+    EvalRun(crate::eval::EvalRunSpec),
 }
 
 /// Every kind this version knows, in the order in which a set of them is best applied.
 pub fn kinds() -> impl ExactSizeIterator<Item = &'static KindInfo> {
-    [Kind::Quota, Kind::ModelEndpoint, Kind::Tool, Kind::Agent, Kind::Task].into_iter().map(Kind::info)
+    Kind::ALL.iter().map(|kind| kind.info())
 }
 
-/// What is known about a kind without having one. Each kind's file holds its own.
+/// What is known about a kind without having one.
 #[derive(Debug)]
 pub struct KindInfo {
     pub kind: Kind,
@@ -33,27 +125,32 @@ pub struct KindInfo {
     pub plural: &'static str,
     /// Other words for it on the command line.
     pub short_names: &'static [&'static str],
+    /// What it is, in a sentence.
+    pub summary: &'static str,
     pub(crate) read: fn(&mut Fields<'_, '_>) -> Spec,
     pub(crate) restore: fn(Json) -> serde_json::Result<Spec>,
+    pub(crate) schema: fn(&mut schemars::SchemaGenerator) -> Schema,
 }
 
 impl Kind {
-    pub fn info(self) -> &'static KindInfo {
-        match self {
-            Self::Agent => &agent::INFO,
-            Self::ModelEndpoint => &model_endpoint::INFO,
-            Self::Tool => &tool::INFO,
-            Self::Quota => &quota::INFO,
-            Self::Task => &task::INFO,
-        }
-    }
-
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
     pub fn plural(self) -> &'static str {
         self.info().plural
+    }
+
+    /// The word before the slash in `model-endpoint/mock`.
+    pub fn singular(self) -> String {
+        let mut word = String::new();
+        for letter in self.name().chars() {
+            if letter.is_ascii_uppercase() && !word.is_empty() {
+                word.push('-');
+            }
+            word.push(letter.to_ascii_lowercase());
+        }
+        word
     }
 
     /// By the name a manifest uses, in any case.
@@ -83,27 +180,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Declared by others and part of the contract, but not built yet: refused by name.
-pub(crate) const LATER_KINDS: &[&str] = &[
-    "AgentSystem",
-    "AgentPolicy",
-    "AgentRole",
-    "ContextAdapter",
-    "EvalDataset",
-    "EvalRun",
-    "McpServer",
-    "Memory",
-    "SealedSecret",
-    "Secret",
-    "Session",
-    "TaskApproval",
-    "TaskSchedule",
-    "TaskWebhook",
-    "ToolApproval",
-    "ToolPermission",
-    "Worker",
-];
-
 /// Collects the parts of a spec that this version cannot honour.
 pub(crate) struct Refusals(Vec<Problem>);
 
@@ -112,11 +188,18 @@ impl Refusals {
         Self(Vec::new())
     }
 
+    /// For a kind that is read and kept, and does nothing yet.
+    pub fn whole_kind(name: &str) -> Vec<Problem> {
+        let mut refusals = Self::none();
+        refusals.refuse_if(true, "kind", format_args!("kind {name}"));
+        refusals.into_problems()
+    }
+
     /// `what` is the subject of "... is not available in this version".
     pub fn refuse_if(&mut self, used: bool, path: &str, what: impl fmt::Display) {
         if used {
             let message = format!("{what} is not available in this version");
-            self.0.push(Problem::new(crate::problem::Path::of(path), message));
+            self.0.push(Problem::new(Path::of(path), message));
         }
     }
 
@@ -141,6 +224,7 @@ mod tests {
             for word in [info.name, info.plural].iter().chain(info.short_names) {
                 assert_eq!(Kind::from_word(word), Some(info.kind), "{word}");
             }
+            assert_eq!(Kind::from_word(&info.kind.singular()), Some(info.kind));
         }
         assert_eq!(Kind::from_word("model-endpoint"), Some(Kind::ModelEndpoint));
         assert_eq!(Kind::from_word("nothing"), None);
@@ -156,13 +240,5 @@ mod tests {
         words.sort();
         words.dedup();
         assert_eq!(words.len(), count);
-    }
-
-    #[test]
-    fn kinds_lists_each_once() {
-        for kind in [Kind::Agent, Kind::ModelEndpoint, Kind::Tool, Kind::Quota, Kind::Task] {
-            assert_eq!(kinds().filter(|info| info.kind == kind).count(), 1, "{kind}");
-        }
-        assert!(LATER_KINDS.iter().all(|name| Kind::from_name(name).is_none()));
     }
 }

@@ -15,21 +15,33 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Reads a manifest: JSON if it starts with `{` or `[`, else YAML of one or more documents.
 /// Either everything in it is valid, or every problem is returned, in the order of the text.
 pub fn parse(source_name: &str, text: &str) -> Result<Vec<Resource>, Vec<Problem>> {
-    let mut reader = Reader::of_file(source_name);
-    let resources = read_text(&mut reader, text).into_iter().map(|(resource, _)| resource).collect();
-    finish(reader, resources)
+    parse_with_notices(source_name, text).map(|parsed| parsed.resources)
 }
 
-/// The same, and refuses by name and line what this version cannot honour.
-pub fn parse_supported(source_name: &str, text: &str) -> Result<Vec<Resource>, Vec<Problem>> {
+/// What a manifest declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    pub resources: Vec<Resource>,
+    /// What of it this version can't do, by name and line: it is kept, and refused when it is used.
+    pub notices: Vec<Problem>,
+}
+
+/// The same as [`parse`], and says what will be refused when it is used.
+pub fn parse_with_notices(source_name: &str, text: &str) -> Result<Parsed, Vec<Problem>> {
     let mut reader = Reader::of_file(source_name);
     let documents = read_text(&mut reader, text);
+    let problems = reader.into_problems();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut notices = Reader::of_file(source_name);
     for (resource, node) in &documents {
         for problem in resource.unsupported() {
-            reader.add(node.locate(&problem.path), problem);
+            notices.add(node.locate(&problem.path), problem);
         }
     }
-    finish(reader, documents.into_iter().map(|(resource, _)| resource).collect())
+    let resources = documents.into_iter().map(|(resource, _)| resource).collect();
+    Ok(Parsed { resources, notices: notices.into_problems() })
 }
 
 /// Reads one resource from a value. Problems carry a JSON pointer in place of a line.
@@ -86,9 +98,4 @@ fn read_documents(reader: &mut Reader, nodes: Vec<Node>) -> Vec<(Resource, Node)
         documents.push((resource, node));
     }
     documents
-}
-
-fn finish(reader: Reader, resources: Vec<Resource>) -> Result<Vec<Resource>, Vec<Problem>> {
-    let problems = reader.into_problems();
-    if problems.is_empty() { Ok(resources) } else { Err(problems) }
 }

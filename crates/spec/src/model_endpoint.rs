@@ -2,30 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
-use crate::kind::{Kind, KindInfo};
+use crate::kind::Declared;
 use crate::reference::SecretRef;
-use crate::resource::Spec;
 use crate::url;
 
-pub(crate) static INFO: KindInfo = KindInfo {
-    kind: Kind::ModelEndpoint,
-    name: "ModelEndpoint",
-    plural: "model-endpoints",
-    short_names: &["mep", "model", "models"],
-    read: |fields| Spec::ModelEndpoint(read(fields)),
-    restore: |json| serde_json::from_value(json).map(Spec::ModelEndpoint),
-};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelEndpointSpec {
     /// A name in the registry of providers, in lower case; an unknown one fails when it is used.
+    #[serde(default = "openai")]
     pub provider: String,
-    /// Empty where the provider has no address of its own and none was given.
+    /// The vendor's own by default. Empty where the provider has no address of its own and none was given.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url: String,
+    /// The model that is asked.
     pub default_model: String,
     /// What only this provider understands; keys in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -37,30 +30,46 @@ pub struct ModelEndpointSpec {
     pub allow_private: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointAuth {
+    /// What is shown to the other side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 }
 
 impl EndpointAuth {
-    fn is_unset(&self) -> bool {
+    pub(crate) fn is_unset(&self) -> bool {
         self.secret_ref.is_none()
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        Self { secret_ref: fields.optional("secretRef") }
     }
 }
 
-fn read(fields: &mut Fields<'_, '_>) -> ModelEndpointSpec {
-    let provider = fields.optional::<String>("provider").map(|provider| provider.to_lowercase());
-    let provider = provider.unwrap_or_else(|| "openai".to_owned());
-    let base_url = fields.checked("base_url", |text| url::check(text, &["http", "https"]));
-    ModelEndpointSpec {
-        base_url: base_url.unwrap_or_else(|| default_base_url(&provider).to_owned()),
-        default_model: fields.required("default_model"),
-        options: read_options(fields),
-        auth: fields.child("auth", |fields| EndpointAuth { secret_ref: fields.optional("secretRef") }),
-        allow_private: fields.flag("allowPrivate").unwrap_or(false),
-        provider,
+fn openai() -> String {
+    "openai".to_owned()
+}
+
+impl Declared for ModelEndpointSpec {
+    const NAME: &'static str = "ModelEndpoint";
+    const PLURAL: &'static str = "model-endpoints";
+    const SHORT_NAMES: &'static [&'static str] = &["mep", "model", "models"];
+    const SUMMARY: &'static str = "A model: vendor, address, name, credential.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let provider = fields.optional::<String>("provider").map(|provider| provider.to_lowercase());
+        let provider = provider.unwrap_or_else(openai);
+        let base_url = fields.checked("base_url", |text| url::check(text, &["http", "https"]));
+        Self {
+            base_url: base_url.unwrap_or_else(|| default_base_url(&provider).to_owned()),
+            default_model: fields.required("default_model"),
+            options: read_options(fields),
+            auth: fields.child("auth", EndpointAuth::read),
+            allow_private: fields.flag("allowPrivate").unwrap_or(false),
+            provider,
+        }
     }
 }
 

@@ -163,6 +163,18 @@ impl Node {
         }
     }
 
+    /// The same without repeating it.
+    pub fn nature(&self) -> &'static str {
+        match &self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean",
+            Value::Number { .. } => "a number",
+            Value::String(_) => "a string",
+            Value::List(_) => "a list",
+            Value::Map(_) => "an object",
+        }
+    }
+
     /// Where the value at `path` stands or, if it was not written, the last key on the way to it.
     pub fn locate(&self, path: &Path) -> Option<Mark> {
         let mut node = self;
@@ -170,9 +182,9 @@ impl Node {
         for segment in &path.0 {
             match (segment, &node.value) {
                 (Segment::Field(name), Value::Map(entries)) => {
-                    let Some(entry) = entries.iter().find(|entry| same_name(&entry.key, name)) else {
-                        return nearest;
-                    };
+                    let exact = entries.iter().find(|entry| entry.key == *name);
+                    let either = || entries.iter().find(|entry| same_name(&entry.key, name));
+                    let Some(entry) = exact.or_else(either) else { return nearest };
                     nearest = entry.at;
                     node = &entry.value;
                 }

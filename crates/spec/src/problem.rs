@@ -94,6 +94,18 @@ impl Path {
         Self(dotted.split('.').map(|name| Segment::Field(name.to_owned())).collect())
     }
 
+    #[must_use]
+    pub fn field(mut self, name: &str) -> Self {
+        self.0.push(Segment::Field(name.to_owned()));
+        self
+    }
+
+    #[must_use]
+    pub fn index(mut self, index: usize) -> Self {
+        self.0.push(Segment::Index(index));
+        self
+    }
+
     /// As a JSON pointer (RFC 6901): `/spec/tools/2`.
     pub fn pointer(&self) -> String {
         let mut out = String::new();

@@ -1,22 +1,14 @@
 //! Quota: how much of what there is a namespace may use, or one of its agents.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
-use crate::kind::{Kind, KindInfo};
-use crate::resource::Spec;
-
-pub(crate) static INFO: KindInfo = KindInfo {
-    kind: Kind::Quota,
-    name: "Quota",
-    plural: "quotas",
-    short_names: &[],
-    read: |fields| Spec::Quota(read(fields)),
-    restore: |json| serde_json::from_value(json).map(Spec::Quota),
-};
+use crate::kind::Declared;
+use crate::resource::check_name;
 
 /// Where several hold for the same, the strictest counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaSpec {
     /// For this agent alone; without it, for the whole namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,23 +27,30 @@ pub struct QuotaSpec {
     pub max_queued: Option<u32>,
 }
 
-fn read(fields: &mut Fields<'_, '_>) -> QuotaSpec {
-    let quota = QuotaSpec {
-        agent: fields.optional("agent"),
-        weight: fields.count("weight", 1),
-        max_concurrent: fields.count("max_concurrent", 0),
-        tasks_per_minute: fields.count("tasks_per_minute", 0),
-        max_queued: fields.count("max_queued", 0),
-    };
-    if quota.agent.is_some() && quota.weight.is_some() {
-        fields.refuse("weight", "given beside agent: namespaces share by weight, agents don't");
+impl Declared for QuotaSpec {
+    const NAME: &'static str = "Quota";
+    const PLURAL: &'static str = "quotas";
+    const SHORT_NAMES: &'static [&'static str] = &[];
+    const SUMMARY: &'static str = "How much a namespace may use, or one of its agents.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let quota = Self {
+            agent: fields.checked("agent", check_name),
+            weight: fields.count("weight", 1),
+            max_concurrent: fields.count("max_concurrent", 0),
+            tasks_per_minute: fields.count("tasks_per_minute", 0),
+            max_queued: fields.count("max_queued", 0),
+        };
+        if quota.agent.is_some() && quota.weight.is_some() {
+            fields.refuse("weight", "given beside agent: namespaces share by weight, agents don't");
+        }
+        // One that bounds nothing is a slip.
+        if !["weight", "max_concurrent", "tasks_per_minute", "max_queued"]
+            .iter()
+            .any(|name| fields.was_written(name))
+        {
+            fields.refuse_missing("max_concurrent");
+        }
+        quota
     }
-    // One that bounds nothing is a slip.
-    if !["weight", "max_concurrent", "tasks_per_minute", "max_queued"]
-        .iter()
-        .any(|name| fields.was_written(name))
-    {
-        fields.refuse_missing("max_concurrent");
-    }
-    quota
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A named resource, in the namespace of the one that names it unless it says another.
@@ -43,6 +44,27 @@ impl SecretRef {
     /// The key inside the secret; `value` unless named.
     pub fn key_or_default(&self) -> &str {
         self.key.as_deref().unwrap_or("value")
+    }
+}
+
+impl JsonSchema for Reference {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Reference".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": r"^\s*([^\s/]+/)?[^\s/]+\s*$", "examples": ["name", "namespace/name"]})
+    }
+}
+
+impl JsonSchema for SecretRef {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SecretRef".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^\s*([^\s/]+/)?[^\s/:]+(:[^\s/:]+)?\s*$";
+        json_schema!({"type": "string", "pattern": pattern, "examples": ["name", "namespace/name:key"]})
     }
 }
 

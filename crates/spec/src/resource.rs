@@ -5,18 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use crate::agent::AgentSpec;
-use crate::choice::{FromText, choice, expected_one_of};
+use crate::choice::{Loose, choice, expected_one_of};
 use crate::fields::{Fields, object};
-use crate::kind::{Kind, LATER_KINDS, kinds};
-use crate::model_endpoint::ModelEndpointSpec;
+use crate::kind::{Kind, Spec, kinds};
 use crate::node::{Node, Value};
 use crate::problem::{Problem, Segment};
-use crate::quota::QuotaSpec;
 use crate::reader::Reader;
 use crate::suggest::nearest;
-use crate::task::TaskSpec;
-use crate::tool::ToolSpec;
 
 pub const DEFAULT_NAMESPACE: &str = "default";
 
@@ -57,17 +52,6 @@ pub struct Metadata {
     pub created_at: Option<String>,
 }
 
-/// What a kind declares.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Spec {
-    Agent(AgentSpec),
-    ModelEndpoint(ModelEndpointSpec),
-    Tool(ToolSpec),
-    Quota(QuotaSpec),
-    Task(TaskSpec),
-}
-
 impl Resource {
     pub fn kind(&self) -> Kind {
         self.spec.kind()
@@ -78,32 +62,9 @@ impl Resource {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
 
-    /// What this declares that the running version cannot honour, to be refused at apply.
+    /// What this declares that the running version cannot honour, to be refused when it is used.
     pub fn unsupported(&self) -> Vec<Problem> {
         self.spec.unsupported()
-    }
-}
-
-impl Spec {
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Agent(_) => Kind::Agent,
-            Self::ModelEndpoint(_) => Kind::ModelEndpoint,
-            Self::Tool(_) => Kind::Tool,
-            Self::Quota(_) => Kind::Quota,
-            Self::Task(_) => Kind::Task,
-        }
-    }
-
-    /// See [`Resource::unsupported`].
-    pub fn unsupported(&self) -> Vec<Problem> {
-        match self {
-            Self::Agent(agent) => agent.unsupported(),
-            // Everything these can say is honoured; an endpoint's options, or refused by its provider when it is used.
-            Self::ModelEndpoint(_) | Self::Quota(_) => Vec::new(),
-            Self::Tool(tool) => tool.unsupported(),
-            Self::Task(task) => task.unsupported(),
-        }
     }
 }
 
@@ -129,7 +90,11 @@ pub(crate) fn read(reader: &mut Reader, node: &Node) -> Option<Resource> {
         let status = fields.json_object("status");
         Some(Resource { api_version, metadata, spec: spec?, status })
     });
-    resource.filter(|_| reader.count() == before)
+    let resource = resource.filter(|_| reader.count() == before)?;
+    for mistake in resource.spec.mistakes() {
+        reader.add(node.locate(&mistake.path), mistake);
+    }
+    Some(resource).filter(|_| reader.count() == before)
 }
 
 fn read_kind(fields: &mut Fields<'_, '_>) -> Option<Kind> {
@@ -152,9 +117,6 @@ fn read_kind(fields: &mut Fields<'_, '_>) -> Option<Kind> {
 }
 
 fn unknown_kind(name: &str) -> (String, Option<String>) {
-    if let Some(later) = LATER_KINDS.iter().find(|later| later.eq_ignore_ascii_case(name)) {
-        return (format!("kind {later} is not available in this version"), None);
-    }
     match nearest(name, kinds().map(|info| info.name)) {
         Some(near) => (format!("unknown kind {name:?}"), Some(near.to_owned())),
         None => (format!("unknown kind, {}", expected_kind()), None),
@@ -162,7 +124,9 @@ fn unknown_kind(name: &str) -> (String, Option<String>) {
 }
 
 fn expected_kind() -> String {
-    expected_one_of(&kinds().map(|info| info.name).collect::<Vec<_>>())
+    let mut names: Vec<&str> = kinds().map(|info| info.name).collect();
+    names.sort_unstable();
+    expected_one_of(&names)
 }
 
 fn read_metadata(fields: &mut Fields<'_, '_>) -> Metadata {
@@ -173,7 +137,7 @@ fn read_metadata(fields: &mut Fields<'_, '_>) -> Metadata {
         labels: fields.strings("labels"),
         annotations: fields.strings("annotations"),
         uid: fields.optional("uid"),
-        resource_version: fields.optional("resourceVersion").map(|Version(text)| text),
+        resource_version: fields.optional("resourceVersion").map(|Loose(text)| text),
         generation: fields.integer("generation", 0..=i64::MAX).and_then(|number| u64::try_from(number).ok()),
         created_at: fields.optional("createdAt"),
     };
@@ -182,21 +146,6 @@ fn read_metadata(fields: &mut Fields<'_, '_>) -> Metadata {
         fields.refuse("name", format!("namespace and name together are longer than {} bytes", MAX_KEY - 1));
     }
     metadata
-}
-
-/// A resourceVersion is a string that looks like a number, so unquoted ones are taken too.
-struct Version(String);
-
-impl FromText for Version {
-    const LOOSE: bool = true;
-
-    fn expected() -> String {
-        String::expected()
-    }
-
-    fn from_text(text: &str) -> Result<Self, crate::choice::Complaint> {
-        String::from_text(text).map(Self)
-    }
 }
 
 /// The longest `namespace/name`.

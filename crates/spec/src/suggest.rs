@@ -14,7 +14,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .into_iter()
         .map(|candidate| (edits(&word, &folded(candidate)), candidate))
         .filter(|(edits, candidate)| *edits <= allowed && *edits < candidate.len())
-        .min_by_key(|(edits, _)| *edits)
+        .min_by_key(|(edits, candidate)| (*edits, candidate.len().abs_diff(word.len())))
         .map(|(_, candidate)| candidate)
 }
 

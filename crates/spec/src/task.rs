@@ -2,43 +2,41 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
-use crate::kind::{Kind, KindInfo, Refusals};
+use crate::kind::{Declared, Refusals};
 use crate::problem::Problem;
 use crate::reference::Reference;
-use crate::resource::Spec;
 use crate::tool::Jitter;
 
-pub(crate) static INFO: KindInfo = KindInfo {
-    kind: Kind::Task,
-    name: "Task",
-    plural: "tasks",
-    short_names: &["tk"],
-    read: |fields| Spec::Task(read(fields)),
-    restore: |json| serde_json::from_value(json).map(Spec::Task),
-};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSpec {
     /// Exactly one of `agent` and `system`, unless this is a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Reference>,
+    /// The AgentSystem that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Reference>,
     #[serde(default)]
     pub mode: TaskMode,
+    /// What it is about: `message`, else `topic`, else all of it is what the agent is told.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub input: BTreeMap<String, String>,
+    /// Who waits less long. Waiting overtakes it in the end.
     #[serde(default)]
     pub priority: Priority,
     /// Bounds the activations of any one agent; 0 is no bound.
     #[serde(default)]
     pub max_turns: u32,
+    /// How often the whole is tried.
+    #[serde(default)]
     pub retry: TaskRetry,
+    /// How often the work of one agent is tried; by default as often as the whole.
+    #[serde(default)]
     pub message_retry: MessageRetry,
     #[serde(default, skip_serializing_if = "TaskRequirements::is_unset")]
     pub requirements: TaskRequirements,
@@ -60,15 +58,27 @@ choice! {
 
 choice! { Priority { Low = "low", #[default] Normal = "normal", High = "high", Urgent = "urgent" } }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct TaskRetry {
+    /// The first included.
     pub max_attempts: u32,
+    /// The first pause; it doubles with each.
     pub backoff: GoDuration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+impl Default for TaskRetry {
+    fn default() -> Self {
+        Self { max_attempts: 1, backoff: GoDuration::ZERO }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct MessageRetry {
+    /// The first included.
     pub max_attempts: u32,
+    /// The first pause; it doubles with each.
     pub backoff: GoDuration,
     pub max_backoff: GoDuration,
     pub jitter: Jitter,
@@ -78,7 +88,7 @@ pub struct MessageRetry {
 }
 
 /// What a worker must have to take this.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TaskRequirements {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +108,7 @@ impl TaskRequirements {
 impl TaskSpec {
     /// A task for one agent, with everything else at its default.
     pub fn for_agent(agent: Reference, input: BTreeMap<String, String>) -> Self {
-        let retry = TaskRetry { max_attempts: 1, backoff: GoDuration::ZERO };
+        let retry = TaskRetry::default();
         Self {
             agent: Some(agent),
             system: None,
@@ -124,7 +134,7 @@ impl TaskSpec {
         lines.join("\n")
     }
 
-    pub(crate) fn unsupported(&self) -> Vec<Problem> {
+    fn refusals(&self) -> Vec<Problem> {
         let mut refusals = Refusals::none();
         refusals.refuse_if(self.system.is_some(), "spec.system", "a task for a system");
         refusals.refuse_if(self.mode == TaskMode::Template, "spec.mode", "mode template");
@@ -132,6 +142,12 @@ impl TaskSpec {
         let path = "spec.message_retry.non_retryable";
         refusals.refuse_if(non_retryable, path, "the field message_retry.non_retryable");
         refusals.into_problems()
+    }
+}
+
+impl Default for MessageRetry {
+    fn default() -> Self {
+        Self::following(&TaskRetry::default())
     }
 }
 
@@ -151,10 +167,31 @@ impl MessageRetry {
 /// The longest session or idempotency key.
 const MAX_KEY: usize = 256;
 
-fn read(fields: &mut Fields<'_, '_>) -> TaskSpec {
+impl Declared for TaskSpec {
+    const NAME: &'static str = "Task";
+    const PLURAL: &'static str = "tasks";
+    const SHORT_NAMES: &'static [&'static str] = &["tk"];
+    const SUMMARY: &'static str = "One durable request to an agent or a system.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let mode = fields.optional("mode").unwrap_or_default();
+        read(fields, mode)
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        self.refusals()
+    }
+}
+
+/// A template that stands inside another resource.
+pub(crate) fn read_template(fields: &mut Fields<'_, '_>) -> TaskSpec {
+    let mode = fields.optional("mode").unwrap_or(TaskMode::Run);
+    read(fields, mode)
+}
+
+fn read(fields: &mut Fields<'_, '_>, mode: TaskMode) -> TaskSpec {
     let agent = fields.optional("agent");
     let system = fields.optional("system");
-    let mode = fields.optional("mode").unwrap_or_default();
     check_subject(fields, mode, agent.is_some(), system.is_some());
     let retry = fields.child("retry", read_retry);
     TaskSpec {
@@ -177,7 +214,10 @@ fn check_subject(fields: &mut Fields<'_, '_>, mode: TaskMode, agent: bool, syste
     if agent && system {
         fields.refuse("system", "given beside agent: a task names one of the two");
     } else if mode == TaskMode::Run && !fields.was_written("agent") && !fields.was_written("system") {
-        fields.refuse("agent", "required field is missing: a task names an agent or a system");
+        fields.refuse_absent(
+            &["agent", "system"],
+            "required field is missing: a task names an agent or a system",
+        );
     }
 }
 
@@ -193,9 +233,10 @@ fn check_key(key: &str) -> Result<(), String> {
 }
 
 fn read_retry(fields: &mut Fields<'_, '_>) -> TaskRetry {
+    let default = TaskRetry::default();
     TaskRetry {
-        max_attempts: fields.count("max_attempts", 1).unwrap_or(1),
-        backoff: fields.optional("backoff").unwrap_or(GoDuration::ZERO),
+        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        backoff: fields.optional("backoff").unwrap_or(default.backoff),
     }
 }
 

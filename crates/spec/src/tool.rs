@@ -1,30 +1,30 @@
 //! Tool: something an agent may call, how it is reached, how risky it is, how it is tried again.
 
+mod auth;
+mod ways;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+pub(crate) use self::auth::read_auth;
+pub use self::auth::{AuthProfile, ToolAuth};
+pub(crate) use self::ways::read_resources;
+pub use self::ways::{A2aTool, CliTool, ToolResources, WasmTool};
 use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
-use crate::kind::{Kind, KindInfo, Refusals};
+use crate::kind::{Declared, Refusals};
 use crate::problem::Problem;
-use crate::reference::{Reference, SecretRef};
-use crate::resource::Spec;
+use crate::reference::Reference;
 use crate::url;
 
-pub(crate) static INFO: KindInfo = KindInfo {
-    kind: Kind::Tool,
-    name: "Tool",
-    plural: "tools",
-    short_names: &["tl"],
-    read: |fields| Spec::Tool(read(fields)),
-    restore: |json| serde_json::from_value(json).map(Spec::Tool),
-};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
-    #[serde(rename = "type")]
+    /// The way it is called.
+    #[serde(rename = "type", default)]
     pub tool_type: ToolType,
+    /// Its address, for http, external, grpc and webhook-callback.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub endpoint: String,
     /// What the model is told about it.
@@ -33,30 +33,40 @@ pub struct ToolSpec {
     /// The JSON schema the model is given; without one, an object with a string `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
+    /// The McpServer whose tool this is, for mcp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_server_ref: Option<Reference>,
+    /// What it is called there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_tool_name: Option<String>,
+    /// What an agent's roles must permit, as `capability:<name>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
+    /// What a call does; by default `read`, or `write` for a high or critical risk.
+    #[serde(default)]
     pub operation_classes: Vec<OperationClass>,
+    #[serde(default)]
     pub risk_level: RiskLevel,
     /// Whether a call of unknown outcome may be made again; see [`ToolSpec::is_idempotent`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
+    #[serde(default)]
     pub runtime: ToolRuntime,
+    /// What a call shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<ToolAuth>,
     /// Lets the endpoint live at a private address, as a ModelEndpoint may.
     #[serde(rename = "allowPrivate", default)]
     pub allow_private: bool,
-    /// The blocks of tool types to come, kept as they were given.
+    /// The program, for cli.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cli: Option<Json>,
+    pub cli: Option<CliTool>,
+    /// The module, for wasm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wasm: Option<Json>,
+    pub wasm: Option<WasmTool>,
+    /// The agent, for a2a.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub a2a: Option<Json>,
+    pub a2a: Option<A2aTool>,
 }
 
 choice! {
@@ -76,12 +86,37 @@ choice! { OperationClass { #[default] Read = "read", Write = "write", Delete = "
 
 choice! { RiskLevel { #[default] Low = "low", Medium = "medium", High = "high", Critical = "critical" } }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ToolRuntime {
     /// For each attempt.
     pub timeout: GoDuration,
+    /// By default none; sandboxed for a high or critical risk; container for cli.
     pub isolation_mode: IsolationMode,
     pub retry: ToolRetry,
+}
+
+/// The same where each part may be left to someone else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RuntimeOverride {
+    /// For each attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<GoDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation_mode: Option<IsolationMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<ToolRetry>,
+}
+
+impl Default for ToolRuntime {
+    fn default() -> Self {
+        Self {
+            timeout: GoDuration::from_secs(30),
+            isolation_mode: IsolationMode::None,
+            retry: ToolRetry::default(),
+        }
+    }
 }
 
 choice! {
@@ -94,39 +129,31 @@ choice! {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ToolRetry {
+    /// The first included.
     pub max_attempts: u32,
+    /// The first pause; it doubles with each.
     pub backoff: GoDuration,
     pub max_backoff: GoDuration,
     pub jitter: Jitter,
 }
 
+impl Default for ToolRetry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 1,
+            backoff: GoDuration::ZERO,
+            max_backoff: GoDuration::from_secs(30),
+            jitter: Jitter::None,
+        }
+    }
+}
+
 choice! {
     /// How a pause before a retry is spread: not at all, over all of it, over its second half.
     Jitter { #[default] None = "none", Full = "full", Equal = "equal" }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolAuth {
-    pub profile: AuthProfile,
-    pub secret_ref: SecretRef,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub header_name: Option<String>,
-    #[serde(rename = "tokenURL", default, skip_serializing_if = "Option::is_none")]
-    pub token_url: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scopes: Vec<String>,
-}
-
-choice! {
-    AuthProfile {
-        #[default] Bearer = "bearer",
-        ApiKeyHeader = "api_key_header",
-        Basic = "basic",
-        OAuth2ClientCredentials = "oauth2_client_credentials",
-    }
 }
 
 impl ToolSpec {
@@ -137,7 +164,7 @@ impl ToolSpec {
         self.idempotent.unwrap_or(only_reads || self.runtime.retry.max_attempts > 1)
     }
 
-    pub(crate) fn unsupported(&self) -> Vec<Problem> {
+    fn refusals(&self) -> Vec<Problem> {
         let mut refusals = Refusals::none();
         refusals.refuse_if(
             self.tool_type != ToolType::Http,
@@ -175,38 +202,51 @@ impl ToolSpec {
     }
 }
 
-fn read(fields: &mut Fields<'_, '_>) -> ToolSpec {
-    let tool_type = fields.optional("type").unwrap_or_default();
-    let risk_level = fields.optional("risk_level").unwrap_or_default();
-    let mcp_server_ref = fields.optional("mcp_server_ref");
-    let mcp_tool_name: Option<String> = fields.optional("mcp_tool_name");
-    if tool_type == ToolType::Mcp {
-        require(fields, "mcp_server_ref", mcp_server_ref.is_some());
-        require(fields, "mcp_tool_name", mcp_tool_name.is_some());
-    }
-    ToolSpec {
-        endpoint: read_endpoint(fields, tool_type),
-        description: fields.verbatim("description"),
-        input_schema: fields.json_object("input_schema"),
-        mcp_server_ref,
-        mcp_tool_name,
-        capabilities: fields.distinct("capabilities"),
-        operation_classes: read_operation_classes(fields, risk_level),
-        idempotent: fields.flag("idempotent"),
-        runtime: fields.child("runtime", |fields| read_runtime(fields, tool_type, risk_level)),
-        auth: fields.optional_child("auth", read_auth).flatten(),
-        allow_private: fields.flag("allowPrivate").unwrap_or(false),
-        cli: fields.json_object("cli"),
-        wasm: fields.json_object("wasm"),
-        a2a: fields.json_object("a2a"),
-        tool_type,
-        risk_level,
-    }
-}
+impl Declared for ToolSpec {
+    const NAME: &'static str = "Tool";
+    const PLURAL: &'static str = "tools";
+    const SHORT_NAMES: &'static [&'static str] = &["tl"];
+    const SUMMARY: &'static str = "Something an agent may call, and how.";
 
-fn require(fields: &mut Fields<'_, '_>, name: &'static str, present: bool) {
-    if !present && !fields.was_written(name) {
-        fields.refuse_missing(name);
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let tool_type = fields.optional("type").unwrap_or_default();
+        let risk_level = fields.optional("risk_level").unwrap_or_default();
+        let (runtime, isolation) =
+            fields.child("runtime", |fields| read_runtime(fields, tool_type, risk_level));
+        let tool = Self {
+            endpoint: read_endpoint(fields, tool_type),
+            description: fields.verbatim("description"),
+            input_schema: fields.json_object("input_schema"),
+            mcp_server_ref: fields.optional("mcp_server_ref"),
+            mcp_tool_name: fields.optional("mcp_tool_name"),
+            capabilities: fields.distinct("capabilities"),
+            operation_classes: read_operation_classes(fields, risk_level),
+            idempotent: fields.flag("idempotent"),
+            runtime,
+            auth: fields.optional_child("auth", read_auth).flatten(),
+            allow_private: fields.flag("allowPrivate").unwrap_or(false),
+            cli: fields.optional_child("cli", |fields| ways::read_cli(fields, isolation)),
+            wasm: fields.optional_child("wasm", ways::read_wasm),
+            a2a: fields.optional_child("a2a", ways::read_a2a),
+            tool_type,
+            risk_level,
+        };
+        match tool_type {
+            _ if fields.is_troubled("type") => {}
+            ToolType::Mcp => {
+                fields.require("mcp_server_ref");
+                fields.require("mcp_tool_name");
+            }
+            ToolType::Cli => fields.require_block("cli"),
+            ToolType::Wasm => fields.require_block("wasm"),
+            ToolType::A2a => fields.require_block("a2a"),
+            ToolType::Http | ToolType::External | ToolType::Grpc | ToolType::WebhookCallback => {}
+        }
+        tool
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        self.refusals()
     }
 }
 
@@ -219,7 +259,9 @@ fn read_endpoint(fields: &mut Fields<'_, '_>, tool_type: ToolType) -> String {
         }
     };
     let endpoint = fields.checked("endpoint", |text| url::check(text, schemes));
-    require(fields, "endpoint", endpoint.is_some());
+    if !fields.is_troubled("type") {
+        fields.require("endpoint");
+    }
     endpoint.unwrap_or_default()
 }
 
@@ -234,13 +276,20 @@ fn read_operation_classes(fields: &mut Fields<'_, '_>, risk_level: RiskLevel) ->
     }
 }
 
-fn read_runtime(fields: &mut Fields<'_, '_>, tool_type: ToolType, risk_level: RiskLevel) -> ToolRuntime {
+/// The isolation mode a second time, if it could be read.
+fn read_runtime(
+    fields: &mut Fields<'_, '_>,
+    tool_type: ToolType,
+    risk_level: RiskLevel,
+) -> (ToolRuntime, Option<IsolationMode>) {
     let isolation_mode = fields.optional("isolation_mode");
-    ToolRuntime {
-        timeout: fields.positive_duration("timeout").unwrap_or(GoDuration::from_secs(30)),
+    let runtime = ToolRuntime {
+        timeout: fields.positive_duration("timeout").unwrap_or(ToolRuntime::default().timeout),
         isolation_mode: isolation_mode.unwrap_or_else(|| default_isolation(tool_type, risk_level)),
         retry: fields.child("retry", read_retry),
-    }
+    };
+    let known = (!fields.is_troubled("isolation_mode")).then_some(runtime.isolation_mode);
+    (runtime, known)
 }
 
 fn default_isolation(tool_type: ToolType, risk_level: RiskLevel) -> IsolationMode {
@@ -252,33 +301,19 @@ fn default_isolation(tool_type: ToolType, risk_level: RiskLevel) -> IsolationMod
 }
 
 fn read_retry(fields: &mut Fields<'_, '_>) -> ToolRetry {
+    let default = ToolRetry::default();
     ToolRetry {
-        max_attempts: fields.count("max_attempts", 1).unwrap_or(1),
-        backoff: fields.optional("backoff").unwrap_or(GoDuration::ZERO),
-        max_backoff: fields.optional("max_backoff").unwrap_or(GoDuration::from_secs(30)),
-        jitter: fields.optional("jitter").unwrap_or_default(),
+        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        backoff: fields.optional("backoff").unwrap_or(default.backoff),
+        max_backoff: fields.optional("max_backoff").unwrap_or(default.max_backoff),
+        jitter: fields.optional("jitter").unwrap_or(default.jitter),
     }
 }
 
-/// An empty block is no auth at all.
-fn read_auth(fields: &mut Fields<'_, '_>) -> Option<ToolAuth> {
-    let profile: Option<AuthProfile> = fields.optional("profile");
-    let secret_ref: Option<SecretRef> = fields.optional("secretRef");
-    let auth = ToolAuth {
-        profile: profile.unwrap_or_default(),
-        header_name: fields.optional("headerName"),
-        token_url: fields.checked("tokenURL", |text| url::check(text, &["http", "https"])),
-        scopes: fields.distinct("scopes"),
-        secret_ref: secret_ref.clone().unwrap_or_default(),
-    };
-    if profile.is_some() {
-        require(fields, "secretRef", secret_ref.is_some());
+pub(crate) fn read_override(fields: &mut Fields<'_, '_>) -> RuntimeOverride {
+    RuntimeOverride {
+        timeout: fields.positive_duration("timeout"),
+        isolation_mode: fields.optional("isolation_mode"),
+        retry: fields.optional_child("retry", read_retry),
     }
-    if auth.profile == AuthProfile::ApiKeyHeader {
-        require(fields, "headerName", auth.header_name.is_some());
-    }
-    if auth.profile == AuthProfile::OAuth2ClientCredentials {
-        require(fields, "tokenURL", auth.token_url.is_some());
-    }
-    secret_ref.map(|_| auth)
 }

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
-use ostler_spec::{GoDuration, Resource, from_json, parse, parse_supported};
+use ostler_spec::{GoDuration, Resource, from_json, parse};
 use proptest::prelude::*;
 
 const VALID: &str = include_str!("../../../examples/weather/weather.yaml");
 
 fn check(text: &str) -> Result<(), TestCaseError> {
-    match parse_supported("f", text) {
+    match parse("f", text) {
         Ok(resources) => {
             for resource in resources {
                 let value = serde_json::to_value(&resource).unwrap();

@@ -6,10 +6,9 @@ use std::{
 };
 
 use ostler_client::{Client, ClientError};
-use ostler_spec::{Kind, Resource, kinds};
+use ostler_spec::{Kind, Parsed, Resource, kinds};
 use serde_json::Value;
 
-use super::target::singular;
 use crate::{
     app::App,
     error::{CommandError, with_causes},
@@ -36,7 +35,10 @@ Examples:
   ostler get agents -o yaml | sed 's/gpt-4o/gpt-5/' | ostler apply -f -";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let mut resources = read(&arguments.files)?;
+    let Parsed { mut resources, notices } = read(&arguments.files)?;
+    for notice in notices {
+        app.output.note(format!("note: {notice}"));
+    }
     if let Some(namespace) = app.written.namespace() {
         move_to(&mut resources, namespace)?;
     }
@@ -58,18 +60,21 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 }
 
 /// What all the files declare; or everything that is wrong with them.
-fn read(files: &[PathBuf]) -> Result<Vec<Resource>, CommandError> {
-    let mut resources = Vec::new();
+fn read(files: &[PathBuf]) -> Result<Parsed, CommandError> {
+    let (mut resources, mut notices) = (Vec::new(), Vec::new());
     let mut problems = Vec::new();
     for source in sources(files)? {
         let (name, text) = source.read()?;
-        match ostler_spec::parse_supported(&name, &text) {
-            Ok(declared) => resources.extend(declared),
+        match ostler_spec::parse_with_notices(&name, &text) {
+            Ok(parsed) => {
+                resources.extend(parsed.resources);
+                notices.extend(parsed.notices);
+            }
             Err(found) => problems.extend(found.iter().map(ToString::to_string)),
         }
     }
     if problems.is_empty() {
-        return Ok(resources);
+        return Ok(Parsed { resources, notices });
     }
     let message = match problems.len() {
         1 => "a mistake in the manifests; nothing was applied".to_owned(),
@@ -131,7 +136,7 @@ fn move_to(resources: &mut [Resource], namespace: &str) -> Result<(), CommandErr
         if declared == ostler_spec::DEFAULT_NAMESPACE {
             namespace.clone_into(declared);
         } else if declared != namespace {
-            let (kind, name) = (singular(resource.spec.kind()), &resource.metadata.name);
+            let (kind, name) = (resource.spec.kind().singular(), &resource.metadata.name);
             let message = format!("{kind}/{name} declares the namespace {declared:?}, not {namespace:?}");
             return Err(CommandError::error(message).with_remedy("leave out one of the two"));
         }
@@ -159,7 +164,7 @@ async fn put(client: &Client, resource: &Resource) -> Result<String, ClientError
         Some(before) if is_same(&before, &after) => "unchanged",
         Some(_) => "configured",
     };
-    Ok(format!("{}/{} {outcome}", singular(resource.kind()), metadata.name))
+    Ok(format!("{}/{} {outcome}", resource.kind().singular(), metadata.name))
 }
 
 /// What a person declares is the same, whatever the store counts.
@@ -178,7 +183,7 @@ fn is_about_the_server(error: &ClientError) -> bool {
 }
 
 fn complain(app: &App, resource: &Resource, error: ClientError) {
-    let subject = format!("{}/{}", singular(resource.kind()), resource.metadata.name);
+    let subject = format!("{}/{}", resource.kind().singular(), resource.metadata.name);
     let words = with_causes(&error);
     if let CommandError::Said(mut complaint) = CommandError::from(error) {
         complaint.message = if complaint.details.is_empty() {

@@ -2,7 +2,7 @@
 
 use ostler_spec::Kind;
 
-use super::target::{Target, singular};
+use super::target::Target;
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Deletes agents, model endpoints or tools
@@ -40,7 +40,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let client = app.client()?;
     for name in std::iter::once(name).chain(names) {
         client.delete(first.kind, &name).await?;
-        app.output.data(format!("{}/{name} deleted", singular(first.kind)))?;
+        app.output.data(format!("{}/{name} deleted", first.kind.singular()))?;
     }
     Ok(Exit::Ok)
 }

@@ -34,7 +34,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         return Ok(Exit::Ok);
     }
     let target = Target::new(&word, name)?;
-    let name = target.name.ok_or_else(|| nameless(super::target::singular(target.kind)))?;
+    let name = target.name.ok_or_else(|| nameless(&target.kind.singular()))?;
     app.output.yaml(&client.get(target.kind, &name).await?)?;
     Ok(Exit::Ok)
 }

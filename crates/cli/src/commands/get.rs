@@ -5,7 +5,7 @@ use ostler_client::{Client, PageRequest};
 use ostler_spec::Kind;
 use serde_json::Value;
 
-use super::target::{Target, singular};
+use super::target::Target;
 use crate::{
     app::App,
     clock,
@@ -138,7 +138,7 @@ fn show_all(
             app.output.yaml(object)
         }),
         Format::Name => objects.iter().try_for_each(|object| {
-            app.output.data(format!("{}/{}", singular(kind), at(object, "/metadata/name")))
+            app.output.data(format!("{}/{}", kind.singular(), at(object, "/metadata/name")))
         }),
         Format::Table | Format::Wide => {
             app.output.table(&table(app, kind, objects, format == Format::Wide, with_namespace))
@@ -211,6 +211,10 @@ fn columns_of(kind: Kind) -> (Vec<Column>, Vec<Column>) {
             ],
             Vec::new(),
         ),
+        Kind::AgentSystem => (
+            vec![("AGENTS", |it| listed(it, "/spec/agents")), ("PHASE", |it| at(it, "/status/phase"))],
+            vec![("GENERATION", |it| at(it, "/metadata/generation"))],
+        ),
         Kind::Task => (
             vec![
                 ("AGENT", |it| at(it, "/spec/agent")),
@@ -222,6 +226,13 @@ fn columns_of(kind: Kind) -> (Vec<Column>, Vec<Column>) {
                 ("SESSION", |it| at(it, "/spec/session")),
                 ("UID", |it| at(it, "/metadata/uid")),
                 ("ERROR", |it| at(it, "/status/error/code")),
+            ],
+        ),
+        _ => (
+            vec![("PHASE", |it| at(it, "/status/phase"))],
+            vec![
+                ("GENERATION", |it| at(it, "/metadata/generation")),
+                ("ERROR", |it| at(it, "/status/lastError")),
             ],
         ),
     }

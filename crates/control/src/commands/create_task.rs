@@ -19,7 +19,7 @@ use ostler_store::{StoreError, StoreExt, TaskRef};
 use super::TRIES;
 use crate::{
     Control, ControlError,
-    plans::{jitter, millis},
+    plans::{Planned, jitter, millis},
 };
 
 /// A task as someone asks for it.
@@ -60,7 +60,10 @@ impl Control {
         if agent.namespace_or(&new.namespace) != new.namespace {
             return Err(ControlError::BadReference("a task's agent lives in the task's namespace".into()));
         }
-        let (plan_id, plan) = self.plan(&new.namespace, &agent.name).await?;
+        let Planned { id: plan_id, plan, policies } = self.plan(&new.namespace, &agent.name).await?;
+        for policy in policies.iter() {
+            policy.check(&new.namespace, new.name.as_deref(), None)?;
+        }
         let has_room = self.check_quotas(&new.namespace, &plan.agent).await;
         if let Err(too_many) = has_room {
             return self.accepted_before(&new, plan_id, &plan).await?.ok_or(too_many);

@@ -17,7 +17,8 @@ use crate::{
 };
 
 pub fn routes() -> Router<Arc<App>> {
-    let declared = kinds().map(|info| info.kind).filter(|kind| *kind != Kind::Task);
+    // These have routes of their own.
+    let declared = kinds().map(|info| info.kind).filter(|kind| !matches!(kind, Kind::Task | Kind::Worker));
     declared.fold(Router::new(), |router, kind| {
         let collection = get(move |app, parameters| list(kind, app, parameters))
             .post(move |app, parameters, headers, body| apply(kind, app, parameters, headers, body));

@@ -85,7 +85,7 @@ fn expected_within(range: &RangeInclusive<i64>) -> String {
 pub(super) fn list<T: FromText>(reader: &mut Reader, node: &Node) -> Vec<T> {
     let Value::List(items) = &node.value else {
         let suggestion = match &node.value {
-            Value::String(text) if T::from_text(text).is_ok() => Some(format!("[{text}]")),
+            Value::String(text) if T::from_text(text).is_ok() && is_item(text) => Some(format!("[{text}]")),
             _ => None,
         };
         reader.report_with(node.at, format!("expected a list, found {}", node.describe()), suggestion);
@@ -93,6 +93,12 @@ pub(super) fn list<T: FromText>(reader: &mut Reader, node: &Node) -> Vec<T> {
     };
     let read_item = |(index, item)| reader.within(Segment::Index(index), |reader| word(reader, item));
     items.iter().enumerate().filter_map(read_item).collect()
+}
+
+/// Several words, or an item whose dash stuck to it, would be something else in brackets.
+fn is_item(text: &str) -> bool {
+    let is_dashed = text.starts_with('-') && text.len() > 2;
+    !text.contains(' ') && !is_dashed
 }
 
 pub(super) fn string_map(reader: &mut Reader, node: &Node) -> BTreeMap<String, String> {

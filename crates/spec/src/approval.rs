@@ -1,0 +1,139 @@
+//! ToolApproval and TaskApproval: what waits for a person's word.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choice;
+use crate::duration::GoDuration;
+use crate::fields::Fields;
+use crate::kind::{Declared, Refusals};
+use crate::problem::Problem;
+use crate::reference::Reference;
+use crate::tool::OperationClass;
+
+/// How long an answer is waited for.
+const TTL: GoDuration = GoDuration::from_secs(600);
+
+fn ttl() -> GoDuration {
+    TTL
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolApprovalSpec {
+    /// The task that waits.
+    pub task_ref: Reference,
+    /// The tool that is to be called.
+    pub tool: Reference,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_class: Option<OperationClass>,
+    /// The agent that wants to call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Reference>,
+    /// What it would be called with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub input: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    #[serde(default = "ttl")]
+    pub ttl: GoDuration,
+}
+
+impl Declared for ToolApprovalSpec {
+    const NAME: &'static str = "ToolApproval";
+    const PLURAL: &'static str = "tool-approvals";
+    const SHORT_NAMES: &'static [&'static str] = &["ta"];
+    const SUMMARY: &'static str = "A call of a tool that waits for a person's word.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        Self {
+            task_ref: fields.required("task_ref"),
+            tool: fields.required("tool"),
+            operation_class: fields.optional("operation_class"),
+            agent: fields.optional("agent"),
+            input: fields.verbatim("input"),
+            reason: fields.verbatim("reason"),
+            ttl: fields.positive_duration("ttl").unwrap_or(TTL),
+        }
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        Refusals::whole_kind(Self::NAME)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskApprovalSpec {
+    /// The task that waits.
+    pub task_ref: Reference,
+    /// The review that asks.
+    pub checkpoint_id: String,
+    #[serde(default)]
+    pub checkpoint_type: CheckpointType,
+    /// Whose output it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Reference>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    #[serde(default = "ttl")]
+    pub ttl: GoDuration,
+    /// Whether the agent may be sent back to its work.
+    #[serde(default)]
+    pub allow_request_changes: bool,
+    #[serde(default = "review_cycles")]
+    pub max_review_cycles: u32,
+    /// The how manyeth look this is.
+    #[serde(default = "first_cycle")]
+    pub review_cycle: u32,
+    /// The approval of the look before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<Reference>,
+    /// What is to be looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    #[serde(default)]
+    pub output_format: OutputFormat,
+    /// What the engine needs to go on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resume_context: String,
+}
+
+choice! { CheckpointType { #[default] AgentOutput = "agent_output", TaskOutput = "task_output" } }
+
+choice! { OutputFormat { #[default] Text = "text", Json = "json" } }
+
+fn review_cycles() -> u32 {
+    3
+}
+
+fn first_cycle() -> u32 {
+    1
+}
+
+impl Declared for TaskApprovalSpec {
+    const NAME: &'static str = "TaskApproval";
+    const PLURAL: &'static str = "task-approvals";
+    const SHORT_NAMES: &'static [&'static str] = &[];
+    const SUMMARY: &'static str = "An output that waits for a person's word.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        Self {
+            task_ref: fields.required("task_ref"),
+            checkpoint_id: fields.required("checkpoint_id"),
+            checkpoint_type: fields.optional("checkpoint_type").unwrap_or_default(),
+            agent: fields.optional("agent"),
+            reason: fields.verbatim("reason"),
+            ttl: fields.positive_duration("ttl").unwrap_or(TTL),
+            allow_request_changes: fields.flag("allow_request_changes").unwrap_or(false),
+            max_review_cycles: fields.count("max_review_cycles", 1).unwrap_or_else(review_cycles),
+            review_cycle: fields.count("review_cycle", 1).unwrap_or_else(first_cycle),
+            supersedes: fields.optional("supersedes"),
+            output: fields.verbatim("output"),
+            output_format: fields.optional("output_format").unwrap_or_default(),
+            resume_context: fields.verbatim("resume_context"),
+        }
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        Refusals::whole_kind(Self::NAME)
+    }
+}

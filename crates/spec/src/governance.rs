@@ -1,0 +1,216 @@
+//! Who may do what: AgentPolicy, AgentRole, ToolPermission.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choice;
+use crate::fields::Fields;
+use crate::kind::{Declared, Refusals};
+use crate::problem::Problem;
+use crate::reference::Reference;
+use crate::tool::OperationClass;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AgentPolicySpec {
+    /// Tokens one run may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_run: Option<u64>,
+    /// The models that may be asked; none named is any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_models: Vec<String>,
+    /// Tools that must not be called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked_tools: Vec<Reference>,
+    /// Whether it holds for everything in its namespace, or for what it names.
+    pub apply_mode: PolicyScope,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_systems: Vec<Reference>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_tasks: Vec<Reference>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_agents: Vec<Reference>,
+    /// How deep tasks may make tasks.
+    pub max_child_depth: u32,
+    /// How many tasks one may make.
+    pub max_child_tasks: u32,
+}
+
+choice! { PolicyScope { #[default] Scoped = "scoped", Global = "global" } }
+
+impl Default for AgentPolicySpec {
+    fn default() -> Self {
+        Self {
+            max_tokens_per_run: None,
+            allowed_models: Vec::new(),
+            blocked_tools: Vec::new(),
+            apply_mode: PolicyScope::default(),
+            target_systems: Vec::new(),
+            target_tasks: Vec::new(),
+            target_agents: Vec::new(),
+            max_child_depth: 5,
+            max_child_tasks: 20,
+        }
+    }
+}
+
+impl Declared for AgentPolicySpec {
+    const NAME: &'static str = "AgentPolicy";
+    const PLURAL: &'static str = "agent-policies";
+    const SHORT_NAMES: &'static [&'static str] = &["pol", "policy", "policies"];
+    const SUMMARY: &'static str = "Which models and tools may be used, and how many tokens.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let default = Self::default();
+        let policy = Self {
+            max_tokens_per_run: fields.positive("max_tokens_per_run"),
+            allowed_models: fields.distinct("allowed_models"),
+            blocked_tools: fields.distinct("blocked_tools"),
+            apply_mode: fields.optional("apply_mode").unwrap_or_default(),
+            target_systems: fields.distinct("target_systems"),
+            target_tasks: fields.distinct("target_tasks"),
+            target_agents: fields.distinct("target_agents"),
+            max_child_depth: fields.count("max_child_depth", 0).unwrap_or(default.max_child_depth),
+            max_child_tasks: fields.count("max_child_tasks", 0).unwrap_or(default.max_child_tasks),
+        };
+        let targets = ["target_systems", "target_tasks", "target_agents"];
+        let named = targets.into_iter().find(|name| fields.was_written(name));
+        match (policy.apply_mode, named) {
+            _ if fields.is_troubled("apply_mode") => {}
+            (PolicyScope::Global, Some(name)) => {
+                fields.refuse(name, "given beside apply_mode global, which holds for everything");
+            }
+            (PolicyScope::Scoped, None) => {
+                let message = "names nothing it holds for: name target_systems, target_tasks or target_agents, \
+                               or say apply_mode global";
+                fields.refuse("apply_mode", message);
+            }
+            _ => {}
+        }
+        policy
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        Refusals::whole_kind(Self::NAME)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AgentRoleSpec {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What its bearers may do, such as `tool:lookup:invoke` or `capability:web.read`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
+}
+
+impl Declared for AgentRoleSpec {
+    const NAME: &'static str = "AgentRole";
+    const PLURAL: &'static str = "agent-roles";
+    const SHORT_NAMES: &'static [&'static str] = &["role", "roles"];
+    const SUMMARY: &'static str = "Permissions under a name that agents bear.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        Self { description: fields.verbatim("description"), permissions: fields.distinct("permissions") }
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        Refusals::whole_kind(Self::NAME)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ToolPermissionSpec {
+    /// The tool it speaks of; by default the one of its own name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_ref: Option<Reference>,
+    pub action: PermissionAction,
+    /// What an agent's roles must permit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_permissions: Vec<String>,
+    pub match_mode: MatchMode,
+    /// Whether it holds for every agent, or for those it names.
+    pub apply_mode: PermissionScope,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_agents: Vec<Reference>,
+    /// What is said to each class of operation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operation_rules: Vec<OperationRule>,
+}
+
+choice! { PermissionAction { #[default] Invoke = "invoke" } }
+
+choice! { MatchMode { #[default] All = "all", Any = "any" } }
+
+choice! { PermissionScope { #[default] Global = "global", Scoped = "scoped" } }
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OperationRule {
+    pub operation_class: RuleClass,
+    pub verdict: Verdict,
+}
+
+choice! {
+    /// A class of operations, or all of them.
+    RuleClass { Read = "read", Write = "write", Delete = "delete", Admin = "admin", #[default] Any = "*" }
+}
+
+choice! { Verdict { #[default] Allow = "allow", Deny = "deny", ApprovalRequired = "approval_required" } }
+
+impl RuleClass {
+    pub fn covers(self, class: OperationClass) -> bool {
+        self == Self::Any || self.as_str() == class.as_str()
+    }
+}
+
+impl Declared for ToolPermissionSpec {
+    const NAME: &'static str = "ToolPermission";
+    const PLURAL: &'static str = "tool-permissions";
+    const SHORT_NAMES: &'static [&'static str] = &["perm", "permission", "permissions"];
+    const SUMMARY: &'static str = "Who may call a tool, and which calls a person has to approve.";
+
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let permission = Self {
+            tool_ref: fields.optional("tool_ref"),
+            action: fields.optional("action").unwrap_or_default(),
+            required_permissions: fields.distinct("required_permissions"),
+            match_mode: fields.optional("match_mode").unwrap_or_default(),
+            apply_mode: fields.optional("apply_mode").unwrap_or_default(),
+            target_agents: fields.distinct("target_agents"),
+            operation_rules: fields.objects("operation_rules", |fields| OperationRule {
+                operation_class: fields.optional("operation_class").unwrap_or_default(),
+                verdict: fields.optional("verdict").unwrap_or_default(),
+            }),
+        };
+        match permission.apply_mode {
+            _ if fields.is_troubled("apply_mode") => {}
+            PermissionScope::Scoped => fields.require("target_agents"),
+            PermissionScope::Global if fields.was_written("target_agents") => {
+                fields.refuse("target_agents", "given beside apply_mode global, which holds for every agent");
+            }
+            PermissionScope::Global => {}
+        }
+        permission
+    }
+
+    fn mistakes(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (at, rule) in self.operation_rules.iter().enumerate() {
+            let before = &self.operation_rules[..at];
+            if before.iter().any(|other| other.operation_class == rule.operation_class) {
+                let path =
+                    crate::problem::Path::of("spec.operation_rules").index(at).field("operation_class");
+                let message = format!("a second rule for {}", rule.operation_class);
+                problems.push(Problem::new(path, message));
+            }
+        }
+        problems
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        Refusals::whole_kind(Self::NAME)
+    }
+}

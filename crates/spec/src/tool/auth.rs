@@ -1,0 +1,59 @@
+//! How a call shows who makes it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choice;
+use crate::fields::Fields;
+use crate::reference::SecretRef;
+use crate::url;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolAuth {
+    #[serde(default)]
+    pub profile: AuthProfile,
+    /// What is shown.
+    pub secret_ref: SecretRef,
+    /// The header that carries it, for api_key_header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header_name: Option<String>,
+    /// Where a token is had, for oauth2_client_credentials.
+    #[serde(rename = "tokenURL", default, skip_serializing_if = "Option::is_none")]
+    pub token_url: Option<String>,
+    /// What the token is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+}
+
+choice! {
+    AuthProfile {
+        #[default] Bearer = "bearer",
+        ApiKeyHeader = "api_key_header",
+        Basic = "basic",
+        OAuth2ClientCredentials = "oauth2_client_credentials",
+    }
+}
+
+/// An empty block is no auth at all.
+pub(crate) fn read_auth(fields: &mut Fields<'_, '_>) -> Option<ToolAuth> {
+    let profile: Option<AuthProfile> = fields.optional("profile");
+    let secret_ref: Option<SecretRef> = fields.optional("secretRef");
+    let auth = ToolAuth {
+        profile: profile.unwrap_or_default(),
+        header_name: fields.optional("headerName"),
+        token_url: fields.checked("tokenURL", |text| url::check(text, &["http", "https"])),
+        scopes: fields.distinct("scopes"),
+        secret_ref: secret_ref.clone().unwrap_or_default(),
+    };
+    if ["profile", "headerName", "tokenURL", "scopes"].iter().any(|name| fields.was_written(name)) {
+        fields.require("secretRef");
+    }
+    if auth.profile == AuthProfile::ApiKeyHeader {
+        fields.require("headerName");
+    }
+    if auth.profile == AuthProfile::OAuth2ClientCredentials {
+        fields.require("tokenURL");
+    }
+    secret_ref.map(|_| auth)
+}
