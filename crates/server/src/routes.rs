@@ -2,6 +2,7 @@
 
 mod backup;
 mod resources;
+mod table;
 mod tasks;
 mod version;
 mod workers;
@@ -12,11 +13,11 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     response::{IntoResponse, Response},
-    routing::{get, post},
 };
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 
+use self::table::{Need, Route, Routes};
 use crate::{gate::App, problem::Problem};
 
 /// The routes that ask for no token: whether the server lives, and whether it can work.
@@ -24,19 +25,27 @@ pub const HEALTH: &str = "/healthz";
 pub const READY: &str = "/readyz";
 
 pub fn all(app: Arc<App>) -> Router {
-    Router::new()
-        .route(HEALTH, get(version::health))
-        .route(READY, get(version::ready))
-        .route("/v1/version", get(version::version))
-        .route("/v1/backup", post(backup::create))
-        .merge(resources::routes())
-        .merge(tasks::routes())
-        .merge(workers::routes())
+    let (router, _) = declared().into_parts();
+    router
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         // The gate has read the body already, within its own bounds.
         .layer(DefaultBodyLimit::disable())
         .with_state(app)
+}
+
+fn declared() -> Routes {
+    Routes::new()
+        .add(Route::get(HEALTH, Need::Nothing, "Whether the server lives."), version::health)
+        .add(Route::get(READY, Need::Nothing, "Whether the server can work."), version::ready)
+        .add(Route::get("/v1/version", Need::Read, "Which server this is."), version::version)
+        .add(
+            Route::post("/v1/backup", Need::Administer, "A consistent copy of the embedded store."),
+            backup::create,
+        )
+        .merge(resources::routes())
+        .merge(tasks::routes())
+        .merge(workers::routes())
 }
 
 async fn unknown_route(uri: Uri) -> Problem {
@@ -55,4 +64,27 @@ fn answer<T: Serialize>(status: StatusCode, body: &T) -> Response {
     // Our own types can always be written.
     let bytes = serde_json::to_vec(body).unwrap_or_default();
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_declared_once_and_says_what_it_is_for() {
+        let (_, table) = declared().into_parts();
+        let mut names: Vec<String> =
+            table.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for route in &table {
+            assert!(route.summary.ends_with('.'), "{} {} has no summary", route.method, route.path);
+            let is_open = route.need == Need::Nothing;
+            assert_eq!(is_open, matches!(route.path.as_str(), HEALTH | READY), "{}", route.path);
+            let reads = route.method == http::Method::GET;
+            assert_eq!(reads, route.need <= Need::Read, "{} {}", route.method, route.path);
+        }
+    }
 }

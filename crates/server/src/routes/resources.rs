@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::{Router, extract::State, response::Response, routing::get};
+use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ostler_spec::{Kind, Resource, kinds};
 
-use super::answer;
+use super::{
+    answer,
+    table::{Need, Route, Routes},
+};
 use crate::{
     gate::App,
     manifest,
@@ -16,17 +19,31 @@ use crate::{
     wire::list::List,
 };
 
-pub fn routes() -> Router<Arc<App>> {
+pub fn routes() -> Routes {
     // These have routes of their own.
     let declared = kinds().map(|info| info.kind).filter(|kind| !matches!(kind, Kind::Task | Kind::Worker));
-    declared.fold(Router::new(), |router, kind| {
-        let collection = get(move |app, parameters| list(kind, app, parameters))
-            .post(move |app, parameters, headers, body| apply(kind, app, parameters, headers, body));
-        let one = get(move |app, name, parameters| read(kind, app, name, parameters))
-            .delete(move |app, name, parameters| delete(kind, app, name, parameters));
-        let path = format!("/v1/{}", kind.plural());
-        router.route(&path, collection).route(&format!("{path}/{{name}}"), one)
-    })
+    declared.fold(Routes::new(), |routes, kind| routes.merge(routes_of(kind)))
+}
+
+fn routes_of(kind: Kind) -> Routes {
+    let all = format!("/v1/{}", kind.plural());
+    let one = format!("{all}/{{name}}");
+    Routes::new()
+        .add(Route::get(&all, Need::Read, format!("Resources of kind {kind}.")), move |app, parameters| {
+            list(kind, app, parameters)
+        })
+        .add(
+            Route::post(&all, Need::Write, format!("Puts a resource of kind {kind} in place.")),
+            move |app, parameters, headers, body| apply(kind, app, parameters, headers, body),
+        )
+        .add(
+            Route::get(&one, Need::Read, format!("A resource of kind {kind}.")),
+            move |app, name, parameters| read(kind, app, name, parameters),
+        )
+        .add(
+            Route::delete(&one, Need::Write, format!("Deletes a resource of kind {kind}.")),
+            move |app, name, parameters| delete(kind, app, name, parameters),
+        )
 }
 
 async fn list(kind: Kind, State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {

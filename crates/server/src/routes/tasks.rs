@@ -5,12 +5,7 @@ mod log;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::State,
-    response::Response,
-    routing::{get, post},
-};
+use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 use ostler_control::{
@@ -19,7 +14,10 @@ use ostler_control::{
 };
 use ostler_kernel::TaskId;
 
-use super::answer;
+use super::{
+    answer,
+    table::{Need, Route, Routes},
+};
 use crate::{
     gate::App,
     manifest,
@@ -31,17 +29,20 @@ use crate::{
     },
 };
 
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/tasks", get(list).post(create))
-        .route("/v1/tasks/{task}", get(read))
-        .route("/v1/tasks/{task}/cancel", post(commands::cancel))
-        .route("/v1/tasks/{task}/retry", post(commands::retry))
-        .route("/v1/tasks/{task}/release", post(commands::release))
-        .route("/v1/tasks/{task}/archive", post(commands::archive))
-        .route("/v1/tasks/{task}/steps", get(log::steps))
-        .route("/v1/tasks/{task}/events", get(log::events))
-        .route("/v1/tasks/{task}/logs", get(log::logs))
+pub fn routes() -> Routes {
+    let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary);
+    let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary);
+    Routes::new()
+        .add(get("/v1/tasks", "Tasks, the newest first."), list)
+        .add(post("/v1/tasks", "Accepts a task: once this is answered, it survives."), create)
+        .add(get("/v1/tasks/{task}", "A task, by its name or its uid."), read)
+        .add(post("/v1/tasks/{task}/cancel", "Ends a task at once."), commands::cancel)
+        .add(post("/v1/tasks/{task}/retry", "Asks for an ended task again: a new task."), commands::retry)
+        .add(post("/v1/tasks/{task}/release", "Lets a quarantined task go on."), commands::release)
+        .add(post("/v1/tasks/{task}/archive", "Puts an ended task out of sight."), commands::archive)
+        .add(get("/v1/tasks/{task}/steps", "What was done for a task, step by step."), log::steps)
+        .add(get("/v1/tasks/{task}/events", "A task's log, as a list or live."), log::events)
+        .add(get("/v1/tasks/{task}/logs", "A task's log as lines for people."), log::logs)
 }
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

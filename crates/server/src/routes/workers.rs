@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::State,
-    response::Response,
-    routing::{get, post},
-};
+use axum::{extract::State, response::Response};
 use http::StatusCode;
 use ostler_kernel::worker::Standing;
 
-use super::answer;
+use super::{
+    answer,
+    table::{Need, Route, Routes},
+};
 use crate::{
     gate::App,
     parameters::{Name, Parameters},
@@ -19,14 +17,19 @@ use crate::{
     wire::{list::List, worker::WorkerView},
 };
 
-pub fn routes() -> Router<Arc<App>> {
-    let decide = |standing| post(move |app, name, parameters| stand(standing, app, name, parameters));
-    Router::new()
-        .route("/v1/workers", get(list))
-        .route("/v1/workers/{name}", get(read))
-        .route("/v1/workers/{name}/cordon", decide(Standing::Cordoned))
-        .route("/v1/workers/{name}/drain", decide(Standing::Draining))
-        .route("/v1/workers/{name}/uncordon", decide(Standing::Open))
+pub fn routes() -> Routes {
+    let routes = Routes::new()
+        .add(Route::get("/v1/workers", Need::Read, "Who works for this system."), list)
+        .add(Route::get("/v1/workers/{name}", Need::Read, "A worker."), read);
+    let decisions = [
+        ("cordon", Standing::Cordoned, "Gives a worker no new runs."),
+        ("drain", Standing::Draining, "Empties a worker: no new runs, and it gives back those it has."),
+        ("uncordon", Standing::Open, "Lets a worker take runs again."),
+    ];
+    decisions.into_iter().fold(routes, |routes, (verb, standing, summary)| {
+        let route = Route::post(format!("/v1/workers/{{name}}/{verb}"), Need::Administer, summary);
+        routes.add(route, move |app, name, parameters| stand(standing, app, name, parameters))
+    })
 }
 
 /// All of them: there are as many as machines. They belong to no namespace.

@@ -1,0 +1,87 @@
+//! Every route, declared once: its method and path, what its caller must be allowed to, and what it is for. The
+//! router, the check of who may call it and its description all come from this one place, so that none can be
+//! forgotten.
+
+use std::sync::Arc;
+
+use axum::{Router, handler::Handler, routing::MethodFilter};
+use http::Method;
+
+use crate::gate::App;
+
+/// What a caller must be allowed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Anybody may ask.
+    Nothing,
+    Read,
+    Write,
+    /// Say what was found out about a resource.
+    Report,
+    /// Decide about the server itself and those who may use it.
+    Administer,
+}
+
+#[derive(Debug, Clone)]
+pub struct Route {
+    pub method: Method,
+    /// As the router takes it: `/v1/tasks/{task}`.
+    pub path: String,
+    pub need: Need,
+    /// What it is for, in a sentence.
+    pub summary: String,
+}
+
+impl Route {
+    pub fn get(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
+        Self { method: Method::GET, path: path.into(), need, summary: summary.into() }
+    }
+
+    pub fn post(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
+        Self { method: Method::POST, ..Self::get(path, need, summary) }
+    }
+
+    pub fn delete(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, ..Self::get(path, need, summary) }
+    }
+}
+
+/// Routes with those who answer them.
+#[derive(Default)]
+pub struct Routes {
+    router: Router<Arc<App>>,
+    table: Vec<Route>,
+}
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn add<H, T>(mut self, route: Route, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        self.router = self.router.route(&route.path, axum::routing::on(filter(&route.method), handler));
+        self.table.push(route);
+        self
+    }
+
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.table.extend(other.table);
+        self
+    }
+
+    pub fn into_parts(self) -> (Router<Arc<App>>, Vec<Route>) {
+        (self.router, self.table)
+    }
+}
+
+/// A method that no route is declared with would be answered by none.
+fn filter(method: &Method) -> MethodFilter {
+    MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::TRACE)
+}
