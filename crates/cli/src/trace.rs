@@ -88,6 +88,8 @@ fn take(attempts: &mut Vec<Attempt>, event: &EventView) {
         EventBody::TaskAccepted { .. }
         | EventBody::RunReady { .. }
         | EventBody::InputAccepted { .. }
+        | EventBody::MessageSent { .. }
+        | EventBody::RunEnded { .. }
         | EventBody::TaskEnded { .. }
         | EventBody::Other => {}
     }

@@ -24,6 +24,10 @@ pub fn event(event: &EventView) -> String {
         EventBody::RunSleeping { until_ms, .. } => format!("sleeping until {}", clock::print(*until_ms)),
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready_reason(reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
+        EventBody::MessageSent { message, .. } => {
+            format!("{} to {}  {}", message.from, message.to, text::one_line(&message.content))
+        }
+        EventBody::RunEnded { usage, .. } => format!("done, and handed on  {}", tokens(usage)),
         EventBody::TaskEnded { state, failure, usage, .. } => ended(state, failure.as_ref(), usage),
         EventBody::Other => text::one_line(&event.json["body"].to_string()),
     }
@@ -55,6 +59,8 @@ pub fn tone(body: &EventBody) -> Tone {
         | EventBody::AttemptEnded { .. }
         | EventBody::RunReady { .. }
         | EventBody::InputAccepted { .. }
+        | EventBody::MessageSent { .. }
+        | EventBody::RunEnded { .. }
         | EventBody::Other => Tone::Quiet,
     }
 }
@@ -205,6 +211,11 @@ mod tests {
             &format!(r#"{{"type":"task_ended","state":{{"state":"dead_letter"}},{why},{some}}}"#),
             "dead letter  ~120 tokens  tool_timeout: too slow",
         );
+        check(
+            r#"{"type":"message_sent","run":"r","message":{"hop":2,"from":"a","to":"b","type":"task_handoff","branch":"b001","content":"x\ny"}}"#,
+            "a to b  x y",
+        );
+        check(&format!(r#"{{"type":"run_ended","run":"r",{some}}}"#), "done, and handed on  ~120 tokens");
         check(r#"{"type":"run_ready","run":"r","reason":"due"}"#, "ready: its time has come");
         check(r#"{"type":"from_the_future","x":1}"#, r#"{"type":"from_the_future","x":1}"#);
     }

@@ -7,7 +7,8 @@ mod task;
 use serde::{Deserialize, Serialize};
 
 pub use event::{
-    AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, OpenedStep, StateName, StepFinished,
+    AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, OpenedStep, StateName,
+    StepFinished,
 };
 pub use step::{StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
 pub use task::{TaskMetadata, TaskOutput, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor};

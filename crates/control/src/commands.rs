@@ -40,7 +40,7 @@ impl Control {
         if row.task.state == TaskState::Running
             && let Some(run) = self.store.run(row.task.run).await?
         {
-            row.task.usage = run.usage;
+            row.task.usage = row.task.used(&run);
         }
         Ok(())
     }
@@ -64,6 +64,10 @@ impl Control {
             let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
             let row = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?;
             let view = self.store.run_view(row.task.run).await?.ok_or_else(missing)?;
+            // Between the two looks one agent of a system was done, and another goes on.
+            if view.task.run != view.run.id {
+                continue;
+            }
             let bundle = decide(&view)?;
             if self.commit(bundle).await?.is_ok() {
                 return Ok(*view);

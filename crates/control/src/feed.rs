@@ -154,6 +154,8 @@ impl Control {
                 self.leases.of_task(event.task).iter().for_each(|view| self.stopped(view));
             }
             EventBody::TaskAccepted { .. }
+            | EventBody::MessageSent { .. }
+            | EventBody::RunEnded { .. }
             | EventBody::AttemptStarted { .. }
             | EventBody::StepFinished(_)
             | EventBody::RunRetrying { .. }

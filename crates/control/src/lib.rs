@@ -15,6 +15,7 @@ mod quotas;
 mod reconcilers;
 mod resources;
 mod signals;
+mod systems;
 mod waiting;
 mod workers;
 

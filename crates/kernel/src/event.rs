@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BlockerId, Failure, RunId, TaskId, TaskState, Timestamp,
+    message::Message,
     run::AttemptEnd,
     step::{StepKind, StepOutcome, Usage},
 };
@@ -63,6 +64,16 @@ pub enum EventBody {
         run: RunId,
         /// Its place among the task's inputs.
         input: u64,
+    },
+    /// Work for an agent of a system: its run waits in the queue.
+    MessageSent {
+        run: RunId,
+        message: Message,
+    },
+    /// A run has ended well, and its task goes on with another.
+    RunEnded {
+        run: RunId,
+        usage: Usage,
     },
     TaskEnded {
         state: TaskState,
@@ -124,6 +135,8 @@ impl EventBody {
             EventBody::RunSleeping { .. } => "run_sleeping",
             EventBody::RunReady { .. } => "run_ready",
             EventBody::InputAccepted { .. } => "input_accepted",
+            EventBody::MessageSent { .. } => "message_sent",
+            EventBody::RunEnded { .. } => "run_ended",
             EventBody::TaskEnded { .. } => "task_ended",
         }
     }

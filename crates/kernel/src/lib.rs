@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod message;
 pub mod plan;
 pub mod queue;
 pub mod resource;

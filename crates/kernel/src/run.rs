@@ -8,6 +8,7 @@ pub mod blocker;
 pub mod cancel;
 pub mod claim;
 pub mod end;
+pub mod hand_on;
 pub mod journal;
 pub mod take_over;
 pub mod wake;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BlobId, BlockerId, Expect, Failure, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Write,
+    message::Message,
     queue::{self, Lane, Priority},
     retry::RetryPolicy,
     run::blocker::Blocker,
@@ -28,6 +30,9 @@ pub struct Run {
     pub id: RunId,
     pub task: TaskId,
     pub session: SessionId,
+    /// What it works on, where its task is a system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
     /// Its place among the runs of its session.
     pub order: u64,
     pub agent: String,
@@ -221,6 +226,12 @@ impl Run {
             RunState::Running { lease } => Some(lease),
             _ => None,
         }
+    }
+
+    /// What its agent is told to begin with.
+    pub fn told(&self, task: &Task) -> String {
+        let about = &task.request.message;
+        self.message.as_ref().map_or_else(|| about.clone(), |message| message.told(about))
     }
 
     /// What must still be true when a decision made on this row is committed.

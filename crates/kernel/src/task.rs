@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BlobId, BlockerId, Failure, Run, RunId, RunState, SessionId, TaskId, Timestamp, failure::ErrorClass,
-    queue::Priority, retry::RetryPolicy, step::Usage,
+    BlobId, BlockerId, Failure, Run, RunId, RunState, SessionId, TaskId, Timestamp,
+    failure::ErrorClass,
+    queue::{Lane, Priority},
+    retry::RetryPolicy,
+    step::Usage,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +23,11 @@ pub struct Task {
     pub namespace: String,
     pub name: String,
     pub session: SessionId,
+    /// The one that is at work, or was last.
     pub run: RunId,
+    /// Those before it, in a system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<PastRun>,
     pub request: TaskRequest,
     #[serde(flatten)]
     pub state: TaskState,
@@ -38,10 +45,21 @@ pub struct Task {
     pub usage: Usage,
 }
 
+/// A run of the task that has ended while the task went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRun {
+    pub run: RunId,
+    pub session: SessionId,
+    pub usage: Usage,
+}
+
 /// What was asked for; never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRequest {
+    /// Who does it; of a system, who begins.
     pub agent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<SystemPlan>,
     /// The frozen plan of the agent, by its hash.
     pub plan: BlobId,
     pub message: String,
@@ -56,6 +74,35 @@ pub struct TaskRequest {
     pub idempotency_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+}
+
+impl TaskRequest {
+    /// Whom it was sent to, as its caller named it. A system's agents may change from one task to the next.
+    pub fn doer(&self) -> (&'static str, &str) {
+        match &self.system {
+            Some(system) => ("system", &system.name),
+            None => ("agent", &self.agent),
+        }
+    }
+}
+
+/// A system as it was when the task was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemPlan {
+    pub name: String,
+    /// The agents, one behind the other.
+    pub line: Vec<Stage>,
+}
+
+/// An agent's place in a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    pub agent: String,
+    /// Its frozen plan, by its hash.
+    pub plan: BlobId,
+    /// The model of the plan.
+    pub model: String,
+    pub lane: Lane,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,8 +155,12 @@ impl Task {
     pub fn project(&self, run: &Run, now: Timestamp) -> Task {
         let mut task = self.clone();
         task.version += 1;
-        task.state = state_of(run);
-        task.usage = run.usage;
+        task.state = match state_of(run) {
+            // Between two agents of a system too, the caller sees work that goes on.
+            TaskState::Queued if !task.past.is_empty() => TaskState::Running,
+            state => state,
+        };
+        task.usage = task.used(run);
         if matches!(task.state, TaskState::Running) && task.started_at.is_none() {
             task.started_at = Some(now);
         }
@@ -127,6 +178,29 @@ impl Task {
             | RunState::Sleeping { .. } => {}
         }
         task
+    }
+}
+
+impl Task {
+    /// What the task has used so far, where `run` is at work.
+    pub fn used(&self, run: &Run) -> Usage {
+        self.past.iter().fold(run.usage, |mut all, past| {
+            all.add(&past.usage);
+            all
+        })
+    }
+
+    /// Every run it had, the present one last.
+    pub fn runs(&self) -> impl Iterator<Item = RunId> {
+        self.past.iter().map(|past| past.run).chain([self.run])
+    }
+
+    /// The task where `ended` is done and `next` goes on.
+    pub(crate) fn handed_on(&self, ended: &Run, next: &Run, now: Timestamp) -> Task {
+        let mut task = self.clone();
+        task.past.push(PastRun { run: ended.id, session: ended.session, usage: ended.usage });
+        (task.run, task.session) = (next.id, next.session);
+        task.project(next, now)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Rows as text: what every store that keeps text writes into a row besides the columns it searches by.
 
-use ostler_kernel::{Bundle, Run, RunId, SessionId, Task, TaskId, Timestamp, Write, task::TaskRequest};
+use ostler_kernel::{
+    Bundle, Run, RunId, SessionId, Task, TaskId, Timestamp, Write,
+    task::{PastRun, TaskRequest},
+};
 use serde::Serialize;
 
 use crate::StoreError;
@@ -70,6 +73,8 @@ pub struct TaskBody {
     name: String,
     session: SessionId,
     run: RunId,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    past: Vec<PastRun>,
     #[serde(flatten)]
     state: ostler_kernel::TaskState,
     version: u64,
@@ -93,6 +98,7 @@ impl TaskBody {
             name: task.name.clone(),
             session: task.session,
             run: task.run,
+            past: task.past.clone(),
             state: task.state.clone(),
             version: task.version,
             created_at: task.created_at,
@@ -111,6 +117,7 @@ impl TaskBody {
             name: self.name,
             session: self.session,
             run: self.run,
+            past: self.past,
             request,
             state: self.state,
             version: self.version,

@@ -15,6 +15,7 @@ pub mod dice;
 pub mod endings;
 pub mod expectations;
 pub mod forgetting;
+pub mod handing_on;
 pub mod histories;
 pub mod journals;
 pub mod lists;
@@ -152,6 +153,16 @@ cases! { $
         a_named_conversation_outlives_its_task
         positions_go_on_behind_what_was_forgotten
         the_oldest_are_found_first;
+    handing_on:
+        one_ends_and_the_next_is_ready_at_once
+        the_last_one_ends_the_task
+        a_message_is_kept_until_it_is_told
+        who_hands_on_twice_hands_on_once
+        a_stale_epoch_hands_nothing_on
+        a_conversation_that_someone_joined_refuses_a_hand_over
+        who_is_handed_to_waits_for_its_conversation
+        whoever_is_at_work_is_cancelled
+        of_a_forgotten_system_nothing_is_left;
     journals:
         a_journal_write_leaves_step_entry_and_event
         a_journal_write_leaves_lease_and_state_alone

@@ -80,7 +80,8 @@ impl Claim {
     }
 }
 
-/// A run that now belongs to the claiming lease, with the rows around it.
+/// A run that now belongs to the claiming lease, with the rows around it. The first time it is given, its message comes
+/// whole, as it enters the conversation; the row keeps only who sent it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub task: Task,

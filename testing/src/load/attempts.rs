@@ -34,11 +34,11 @@ impl Attempts {
     /// Follows the log by one event; says what is wrong with it, if anything is.
     pub fn follow(&mut self, event: &Event) -> Option<String> {
         match &event.body {
-            EventBody::TaskAccepted { run, .. } => {
-                let life = Life { task: event.task, began: None, ended: None, attempt: 0, is_held: false };
-                self.runs.insert(event.task, *run);
-                self.lives.insert(*run, life).map(|_| format!("{run} was accepted twice"))
-            }
+            EventBody::TaskAccepted { run, .. } => self.queued(event, *run),
+            // The first message comes with its task.
+            EventBody::MessageSent { message, .. } if message.hop == 1 => None,
+            EventBody::MessageSent { run, .. } => self.queued(event, *run),
+            EventBody::RunEnded { run, .. } => self.ended(event, *run),
             EventBody::AttemptStarted { run, attempt, .. } => {
                 let life = self.lives.get_mut(run)?;
                 let problem = (life.is_held || *attempt != life.attempt + 1).then(|| {
@@ -62,18 +62,26 @@ impl Attempts {
                 }
                 problem
             }
-            EventBody::TaskEnded { .. } => {
-                let life = self.lives.get_mut(self.runs.get(&event.task)?)?;
-                let ended_before = life.ended.replace(event.position);
-                life.is_held = false;
-                ended_before.map(|_| format!("{} ended twice", event.task))
-            }
+            EventBody::TaskEnded { .. } => self.ended(event, *self.runs.get(&event.task)?),
             EventBody::RunRetrying { .. }
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. } => None,
         }
+    }
+
+    fn queued(&mut self, event: &Event, run: RunId) -> Option<String> {
+        let life = Life { task: event.task, began: None, ended: None, attempt: 0, is_held: false };
+        self.runs.insert(event.task, run);
+        self.lives.insert(run, life).map(|_| format!("{run} was queued twice"))
+    }
+
+    fn ended(&mut self, event: &Event, run: RunId) -> Option<String> {
+        let life = self.lives.get_mut(&run)?;
+        let ended_before = life.ended.replace(event.position);
+        life.is_held = false;
+        ended_before.map(|_| format!("{run} of {} ended twice", event.task))
     }
 
     fn held(&self, run: RunId, attempt: u32, what: &str) -> Option<String> {

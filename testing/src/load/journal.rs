@@ -155,10 +155,11 @@ impl Journal {
                 }
             }
             EventBody::StepFinished(finished) => self.finish(&finished),
-            EventBody::AttemptEnded { run, .. } => {
+            EventBody::AttemptEnded { run, .. } | EventBody::RunEnded { run, .. } => {
                 self.claimed.remove(&run);
             }
             EventBody::TaskAccepted { .. }
+            | EventBody::MessageSent { .. }
             | EventBody::RunRetrying { .. }
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }

@@ -93,7 +93,7 @@ impl Tables {
         let Claimed { task, run, session } = self.claimed(run)?;
         let (run, writes) = claim::claim(&task, &run, &session, claim.lease.clone(), claim.now);
         writes.into_iter().for_each(|write| self.apply(write));
-        self.claimed(run.id)
+        self.claimed(run.id).map(|claimed| Claimed { run, ..claimed })
     }
 
     fn claimed(&self, run: RunId) -> Option<Claimed> {

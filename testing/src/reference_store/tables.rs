@@ -169,17 +169,15 @@ impl Tables {
         }
     }
 
-    fn forget(&mut self, Forgotten { task, run, session, .. }: &Forgotten) {
+    fn forget(&mut self, Forgotten { task, runs, sessions, .. }: &Forgotten) {
         self.tasks.remove(task);
-        self.runs.remove(run);
-        self.steps.retain(|step, _| step.run != *run);
+        self.runs.retain(|run, _| !runs.contains(run));
+        self.steps.retain(|step, _| !runs.contains(&step.run));
         self.events.retain(|event| event.task != *task);
         self.inputs.retain(|(owner, _), _| owner != task);
         self.blockers.retain(|_, blocker| blocker.task != *task);
-        if let Some(session) = session {
-            self.sessions.remove(session);
-            self.entries.retain(|(owner, _), _| owner != session);
-        }
+        self.sessions.retain(|session, _| !sessions.contains(session));
+        self.entries.retain(|(owner, _), _| !sessions.contains(owner));
     }
 
     fn on_task(&mut self, id: TaskId, change: impl FnOnce(&mut TaskRow)) {

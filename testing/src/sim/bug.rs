@@ -64,6 +64,7 @@ impl Bug {
             (Journal, Run),
             (Finish, Run),
             (Finish, Session),
+            (Finish, SessionKey),
             (Finish, Inputs),
             (Yield, Run),
             (Yield, Inputs),

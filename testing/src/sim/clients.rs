@@ -2,11 +2,12 @@
 //! resources. A client that got no answer asks again, as documented; what it was told must be true at the end.
 
 mod contend;
+mod converse;
 
 use std::{sync::Arc, time::Duration};
 
 use ostler_control::{Control, ControlError, NewTask};
-use ostler_kernel::{TaskId, TaskState, runtime::timeout};
+use ostler_kernel::{Task, TaskId, TaskState, runtime::timeout};
 use ostler_spec::parse;
 use ostler_store::StoreExt;
 use tokio::sync::watch;
@@ -17,6 +18,8 @@ use super::{hold::Party, rng::Rng, world::World};
 #[derive(Debug, Clone)]
 struct Wish {
     message: String,
+    /// Done by two agents, one behind the other.
+    system: bool,
     session: Option<String>,
     approval: bool,
     fails: bool,
@@ -44,6 +47,7 @@ impl Wish {
         let session = (!rng.one_in(3)).then(|| format!("s{}", rng.below(2)));
         Self {
             message,
+            system: rng.one_in(2),
             session,
             approval: waits && approval,
             fails,
@@ -57,6 +61,7 @@ impl Wish {
         let message = format!("task t{number} turns=1 sleep");
         Self {
             message,
+            system: true,
             session: None,
             approval: false,
             fails: false,
@@ -77,8 +82,9 @@ impl Wish {
     fn manifest(&self, number: u64) -> String {
         let session = self.session.as_ref().map_or(String::new(), |key| format!("\n  session: {key}"));
         let deadline = self.deadline.map_or(String::new(), |millis| format!("\n  deadline: {millis}ms"));
+        let doer = if self.system { "system: pair" } else { "agent: worker" };
         format!(
-            "apiVersion: ostler.dev/v1\nkind: Task\nmetadata: {{name: t{number}}}\nspec:\n  agent: worker\n  \
+            "apiVersion: ostler.dev/v1\nkind: Task\nmetadata: {{name: t{number}}}\nspec:\n  {doer}\n  \
              idempotency_key: k{number}\n  retry: {{max_attempts: 4, backoff: 200ms}}{session}{deadline}\n  \
              input: {{message: \"{}\"}}\n",
             self.message
@@ -101,7 +107,20 @@ apiVersion: ostler.dev/v1
 kind: Agent
 metadata: {name: worker}
 spec: {model_ref: mock, tools: [idem, once], limits: {max_steps: 30}}
+---
+apiVersion: ostler.dev/v1
+kind: Agent
+metadata: {name: second}
+spec: {model_ref: mock, tools: [idem, once], limits: {max_steps: 30}}
 ";
+
+/// In this order or the other: whom one task's first agent hands on to may be who another one begins with.
+fn pair(is_turned: bool) -> String {
+    let agents = if is_turned { "second, worker" } else { "worker, second" };
+    format!(
+        "apiVersion: ostler.dev/v1\nkind: AgentSystem\nmetadata: {{name: pair}}\nspec: {{agents: [{agents}]}}\n"
+    )
+}
 
 /// Plays the clients until each has had its answers. `done` counts those that are through.
 pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
@@ -119,6 +138,7 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
             )
             .detach();
     }
+    converse::meet_in_one(&world).await;
     contend::for_name(&world).await;
     contend::for_resource(&world).await;
     late_task(&world, n_tasks).await;
@@ -137,7 +157,12 @@ async fn late_task(world: &Arc<World>, number: u64) {
 }
 
 async fn apply_resources(world: &Arc<World>) {
-    for resource in parse("sim", RESOURCES).unwrap_or_default() {
+    apply(world, RESOURCES).await;
+    apply(world, &pair(false)).await;
+}
+
+async fn apply(world: &Arc<World>, manifests: &str) {
+    for resource in parse("sim", manifests).unwrap_or_default() {
         insist(world, "apply", |control| {
             let resource = resource.clone();
             async move { control.apply(resource).await.map(drop) }
@@ -149,6 +174,10 @@ async fn apply_resources(world: &Arc<World>) {
 async fn one_task(world: &Arc<World>, number: u64) {
     meet(world).await;
     let wish = world.draw(|rng| Wish::draw(rng, number));
+    if wish.system {
+        let is_turned = world.draw(|rng| rng.one_in(2));
+        apply(world, &pair(is_turned)).await;
+    }
     if let Some(key) = &wish.session {
         pounce(world, &Party::Session(key.clone())).await;
     }
@@ -279,12 +308,22 @@ async fn check_inputs(world: &Arc<World>, task: TaskId, sent: u64, state: &TaskS
         }
     };
     let (row, inputs) = found;
+    check_agents(world, &row.task);
     let unconsumed = inputs.iter().filter(|input| input.consumed_by.is_none()).count();
     if (inputs.len() as u64) < sent || unconsumed > 0 || row.consumed_input != row.last_input {
         world.violate(format!(
             "promise 4: {task} was sent {sent} inputs, has {}, and {unconsumed} were never consumed",
             inputs.len()
         ));
+    }
+}
+
+/// Each agent of a system worked once, and no agent of another.
+fn check_agents(world: &World, task: &Task) {
+    let expected = task.request.system.as_ref().map_or(1, |system| system.line.len());
+    let found = task.runs().count();
+    if found != expected {
+        world.violate(format!("promise 2: {} has {expected} agents, and {found} runs", task.id));
     }
 }
 

@@ -147,7 +147,7 @@ fn rows_of(write: &Write) -> Vec<Row> {
             let key = session.key.clone().filter(|_| session.version == 1).map(Row::SessionKey);
             key.into_iter().chain([Row::Session(session.id)]).collect()
         }
-        Write::Forget(forgotten) => vec![Row::Run(forgotten.run)],
+        Write::Forget(forgotten) => forgotten.runs.iter().map(|run| Row::Run(*run)).collect(),
         Write::Input(input) => vec![Row::Inputs(input.task)],
         Write::Worker(worker) => vec![Row::Worker(worker.name.clone()), Row::Counter(worker.name.clone())],
         Write::Renewal { worker, .. } => vec![Row::Counter(worker.clone())],

@@ -116,6 +116,7 @@ impl Monitor {
         for write in &bundle.writes {
             if let Write::NewRun(run) | Write::Run(run) = write {
                 self.check_settled(run);
+                self.check_alone(run);
                 self.check_inputs_taken(bundle.command, run);
             }
         }
@@ -184,6 +185,21 @@ impl Monitor {
         {
             self.violations.push(format!("{} ended as {:?} and left {step} open", run.id, run.tag()));
         }
+    }
+
+    /// A task has one run that has not ended, and its agents follow each other as they were declared.
+    fn check_alone(&mut self, run: &Run) {
+        let others = self.runs.values().filter(|other| other.task == run.task && other.id != run.id);
+        let (live, ended): (Vec<&Run>, Vec<&Run>) = others.partition(|other| !other.is_terminal());
+        let hop = |run: &Run| run.message.as_ref().map_or(1, |message| message.hop as usize);
+        let problem = if !run.is_terminal() && !live.is_empty() {
+            Some(format!("{} has two runs that have not ended", run.task))
+        } else if !run.is_terminal() && hop(run) != ended.len() + 1 {
+            Some(format!("promise 2: {} is hop {} of {}, behind {}", run.id, hop(run), run.task, ended.len()))
+        } else {
+            None
+        };
+        self.violations.extend(problem);
     }
 
     /// A worker doesn't leave a run to wait, to sleep or as done while there is something it was told.

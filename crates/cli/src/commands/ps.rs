@@ -116,7 +116,7 @@ fn row(task: &TaskView, step: Option<u32>, now_ms: i64, with_namespace: bool) ->
     let age = clock::parse(&metadata.created_at).map_or_else(String::new, |at| clock::age(at, now_ms));
     cells.extend([
         Cell::new(&metadata.name),
-        Cell::new(&spec.agent),
+        Cell::new(spec.doer_name()),
         Cell::toned(&status.state, state_tone(&status.state)),
         Cell::new(step.map_or_else(String::new, |step| step.to_string())),
         Cell::new(age),

@@ -51,7 +51,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 fn title(app: &App, task: &TaskView, trace: Option<&Trace>, columns: usize) -> Result<(), CommandError> {
     let TaskView { metadata, spec, status, .. } = task;
     let paint = app.output.paint();
-    let mut facts = format!("agent {}", text::one_line(&spec.agent));
+    let mut facts = text::one_line(&spec.doer());
     if let Some(trace) = trace {
         let queued = clock::parse(&metadata.created_at).map(|created| trace.start_ms.saturating_sub(created));
         let queued = queued.map_or_else(String::new, |ms| format!("  queued {}", clock::took_ms(ms)));

@@ -66,6 +66,11 @@ impl Board {
                 self.open.clear();
                 self.pause = words::event(event);
             }
+            EventBody::RunEnded { .. } => {
+                self.open.clear();
+                return Vec::new();
+            }
+            EventBody::MessageSent { .. } => "queued".clone_into(&mut self.pause),
             EventBody::TaskEnded { .. } | EventBody::Other => {}
         }
         let mark = if look.is_utf8 { "· " } else { "- " };

@@ -67,6 +67,16 @@ pub enum EventBody {
         /// Its place among the task's inputs.
         input: u64,
     },
+    /// Work for an agent of a system.
+    MessageSent {
+        run: String,
+        message: MessageView,
+    },
+    /// A run ended well, and its task goes on with another.
+    RunEnded {
+        run: String,
+        usage: UsageView,
+    },
     TaskEnded {
         state: StateName,
         #[serde(default)]
@@ -98,6 +108,17 @@ pub struct StepFinished {
     /// The steps that begin now, because of it.
     #[serde(default)]
     pub opened: Vec<OpenedStep>,
+}
+
+/// What one agent of a system sends to another.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct MessageView {
+    /// The how manyeth it is on its way.
+    pub hop: u32,
+    pub from: String,
+    pub to: String,
+    #[serde(default)]
+    pub content: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]

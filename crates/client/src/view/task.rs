@@ -30,7 +30,11 @@ pub struct TaskMetadata {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpecView {
-    pub agent: String,
+    /// One of the two did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     #[serde(default)]
     pub input: BTreeMap<String, String>,
     pub priority: String,
@@ -89,6 +93,22 @@ pub struct WaitingFor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOutput {
     pub last_output: String,
+}
+
+impl TaskSpecView {
+    /// Who does it, in words: `agent hello`.
+    pub fn doer(&self) -> String {
+        match (&self.agent, &self.system) {
+            (Some(agent), _) => format!("agent {agent}"),
+            (None, Some(system)) => format!("system {system}"),
+            (None, None) => "nobody".to_owned(),
+        }
+    }
+
+    /// The name of the agent or system that does it.
+    pub fn doer_name(&self) -> &str {
+        self.agent.as_ref().or(self.system.as_ref()).map_or("", String::as_str)
+    }
 }
 
 impl TaskView {

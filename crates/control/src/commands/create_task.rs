@@ -1,11 +1,10 @@
 //! Accepts a request: once this returns, the work survives.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    BlobId, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
+    ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
     conversation::Context,
-    plan::AgentPlan,
     queue::Priority,
     retry::RetryPolicy,
     task::{
@@ -19,7 +18,8 @@ use ostler_store::{StoreError, StoreExt, TaskRef};
 use super::TRIES;
 use crate::{
     Control, ControlError,
-    plans::{Planned, jitter, millis},
+    plans::{jitter, millis},
+    systems::Doer,
 };
 
 /// A task as someone asks for it.
@@ -54,22 +54,13 @@ impl Control {
         if !problems.is_empty() {
             return Err(ControlError::Invalid(problems));
         }
-        let Some(agent) = new.spec.agent.clone() else {
-            return Err(ControlError::BadReference("a task names the agent that does it".into()));
-        };
-        if agent.namespace_or(&new.namespace) != new.namespace {
-            return Err(ControlError::BadReference("a task's agent lives in the task's namespace".into()));
-        }
-        let Planned { id: plan_id, plan, policies } = self.plan(&new.namespace, &agent.name).await?;
-        for policy in policies.iter() {
-            policy.check(&new.namespace, new.name.as_deref(), None)?;
-        }
-        let has_room = self.check_quotas(&new.namespace, &plan.agent).await;
+        let doer = self.doer(&new).await?;
+        let has_room = self.check_quotas(&new.namespace, &doer.first.agent).await;
         if let Err(too_many) = has_room {
-            return self.accepted_before(&new, plan_id, &plan).await?.ok_or(too_many);
+            return self.accepted_before(&new, &doer).await?.ok_or(too_many);
         }
         for _ in 0..TRIES {
-            let acceptance = self.acceptance(&new, plan_id, &plan).await?;
+            let acceptance = self.acceptance(&new, &doer).await?;
             let id = acceptance.task;
             let (task, bundle) = accept(acceptance, self.runtime.now());
             let refusal = match self.commit(bundle).await {
@@ -92,46 +83,49 @@ impl Control {
         Err(ControlError::Contended)
     }
 
-    async fn acceptance(
-        &self,
-        new: &NewTask,
-        plan_id: BlobId,
-        plan: &Arc<AgentPlan>,
-    ) -> Result<Acceptance, ControlError> {
+    async fn acceptance(&self, new: &NewTask, doer: &Doer) -> Result<Acceptance, ControlError> {
         let runtime = &*self.runtime;
         let task = TaskId::new(runtime);
-        let session = self.session_for(new, &plan.agent).await?;
+        let request = self.request(new, doer);
+        let subject = subject(&request, &doer.first.agent);
+        let session = self.session(&new.namespace, &subject, new.spec.session.clone()).await?;
         Ok(Acceptance {
             task,
             run: RunId::new(runtime),
             namespace: new.namespace.clone(),
-            name: new.name.clone().unwrap_or_else(|| made_up_name(&plan.agent, task)),
-            request: self.request(new, plan_id, plan),
-            model: plan.model.model.clone(),
-            lane: self.lane(&new.namespace, &plan.agent, &new.spec),
+            name: new.name.clone().unwrap_or_else(|| made_up_name(doer.name(), task)),
+            request,
+            model: doer.first.model.clone(),
+            lane: doer.first.lane.clone(),
             session,
         })
     }
 
-    async fn session_for(&self, new: &NewTask, agent: &str) -> Result<Session, ControlError> {
-        if let Some(key) = &new.spec.session {
-            let (namespace, subject) = (new.namespace.clone(), agent.to_owned());
+    /// The conversation of that name, or a new one.
+    pub(crate) async fn session(
+        &self,
+        namespace: &str,
+        subject: &str,
+        key: Option<String>,
+    ) -> Result<Session, StoreError> {
+        if let Some(key) = &key {
+            let (namespace, subject) = (namespace.to_owned(), subject.to_owned());
             if let Some(session) = self.store.session_by_key(namespace, subject, key.clone()).await? {
                 return Ok(*session);
             }
         }
         let runtime = &*self.runtime;
         let context = Context::whole(ContextId::new(runtime));
-        let id = SessionId::new(runtime);
-        Ok(Session::new(id, &new.namespace, agent, new.spec.session.clone(), context))
+        Ok(Session::new(SessionId::new(runtime), namespace, subject, key, context))
     }
 
-    fn request(&self, new: &NewTask, plan: BlobId, agent: &AgentPlan) -> TaskRequest {
+    fn request(&self, new: &NewTask, doer: &Doer) -> TaskRequest {
         let spec = &new.spec;
         let retry = &spec.message_retry;
         TaskRequest {
-            agent: agent.agent.clone(),
-            plan,
+            agent: doer.first.agent.clone(),
+            system: doer.system.clone(),
+            plan: doer.first.plan,
             message: spec.message(),
             input: spec.input.clone(),
             labels: new.labels.clone(),
@@ -149,18 +143,13 @@ impl Control {
     }
 
     /// What was accepted before is no task more.
-    async fn accepted_before(
-        &self,
-        new: &NewTask,
-        plan_id: BlobId,
-        plan: &Arc<AgentPlan>,
-    ) -> Result<Option<Created>, ControlError> {
+    async fn accepted_before(&self, new: &NewTask, doer: &Doer) -> Result<Option<Created>, ControlError> {
         let Some(key) = new.spec.idempotency_key.clone() else { return Ok(None) };
         let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
         if self.store.task(reference).await?.is_none() {
             return Ok(None);
         }
-        self.same_again(new, &self.request(new, plan_id, plan), key).await.map(Some)
+        self.same_again(new, &self.request(new, doer), key).await.map(Some)
     }
 
     /// The commit's answer was lost: the task is there or it isn't.
@@ -181,7 +170,7 @@ impl Control {
         let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
         let Some(row) = self.store.task(reference).await? else { return Err(ControlError::Contended) };
         let before = &row.task.request;
-        let same = before.agent == request.agent
+        let same = before.doer() == request.doer()
             && before.message == request.message
             && before.input == request.input
             && before.session_key == request.session_key;
@@ -192,6 +181,14 @@ impl Control {
             "the idempotency key {key:?} was used for another request, task {:?}",
             row.task.name
         )))
+    }
+}
+
+/// Whom a conversation is with. The agents of a system don't hear each other's.
+pub(crate) fn subject(request: &TaskRequest, agent: &str) -> String {
+    match &request.system {
+        Some(system) => format!("{}/{agent}", system.name),
+        None => agent.to_owned(),
     }
 }
 

@@ -29,8 +29,8 @@ fn spec(task: &ostler_kernel::Task) -> TaskSpec {
     let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
     let backoff = duration(request.retry.backoff_ms);
     TaskSpec {
-        agent: Some(Reference::named(request.agent.clone())),
-        system: None,
+        agent: request.system.is_none().then(|| Reference::named(request.agent.clone())),
+        system: request.system.as_ref().map(|system| Reference::named(system.name.clone())),
         mode: TaskMode::Run,
         input: request.input.clone(),
         priority: match request.priority {

@@ -3,6 +3,7 @@
 use ostler_kernel::{
     Block, Entry, Role, Session, Step, StepId, StepKind,
     conversation::{Context, Range},
+    message::Message,
     run::RunView,
 };
 use ostler_link::{Assignment, LinkError};
@@ -76,14 +77,20 @@ fn fresh(claimed: &Claimed) -> Option<(Step, Vec<Entry>)> {
     if run.attempt != 1 || run.journal != 0 || session.next_entry != 0 || session.runs != run.order + 1 {
         return None;
     }
+    // Given a second time, it comes without what has entered the conversation.
+    if run.message.as_ref().is_some_and(|message| message.content.is_empty()) {
+        return None;
+    }
     let kind = StepKind::Model { model: run.model.clone() };
-    let began = task.started_at.unwrap_or(run.created_at);
+    // The first run began when its task did; what follows in a system is taken as soon as it is there.
+    let began = task.started_at.filter(|_| task.past.is_empty()).unwrap_or(run.created_at);
     let step = Step::open(StepId { run: run.id, index: 0 }, kind, run.attempt, began);
-    Some((step, vec![Entry::user(run.id, task.request.message.clone())]))
+    Some((step, vec![Entry::user(run.id, run.told(task))]))
 }
 
 fn begun(claimed: Claimed, step: Step) -> RunView {
-    let Claimed { task, run, session } = claimed;
+    let Claimed { task, mut run, session } = claimed;
+    run.message = run.message.map(Message::begun);
     // An input may have come before; then the leaving worker is told, and takes it.
     RunView {
         task,

@@ -3,13 +3,18 @@
 use ostler_kernel::{
     Expect, Refusal, RunId,
     bundle::{Reason, WriteKey},
-    run::{RunView, end::leave, journal::journal},
+    run::{
+        RunView,
+        end::{Leave, leave},
+        hand_on::{Next, hand_on},
+        journal::journal,
+    },
 };
 use ostler_link::{Caller, JournalRequest, LeaveRequest, LinkError};
 use ostler_store::StoreExt;
 
 use super::unavailable;
-use crate::{Control, leases::is_held_by};
+use crate::{Control, commands::create_task::subject, leases::is_held_by};
 
 impl Control {
     pub(super) async fn journal(&self, request: JournalRequest) -> Result<(), LinkError> {
@@ -29,7 +34,15 @@ impl Control {
         let LeaveRequest { caller, key, progress, leave: how } = request;
         let mut view = self.held(&caller, key).await?;
         loop {
-            let bundle = leave(&view, key, &progress, how.clone(), self.runtime.now(), self.runtime.random());
+            let (now, random) = (self.runtime.now(), self.runtime.random());
+            let handed_on = match &how {
+                Leave::Ok { output } => match self.next(&view).await? {
+                    Some(next) => hand_on(&view, key, &progress, output, next, now),
+                    None => None,
+                },
+                _ => None,
+            };
+            let bundle = handed_on.unwrap_or_else(|| leave(&view, key, &progress, how.clone(), now, random));
             let answer = self.commit(bundle).await;
             match answer.map_err(|error| self.in_doubt(key, error))? {
                 Ok(_) => {
@@ -38,12 +51,23 @@ impl Control {
                 }
                 Err(refusal) => match refusal.unmet() {
                     // Someone spoke in the session, or the run behind this one was cancelled: look again.
-                    Some(Expect::Session { .. }) => view = self.read_held(key.run).await?,
+                    Some(Expect::Session { .. } | Expect::SessionKey { .. }) => {
+                        view = self.read_held(key.run).await?;
+                    }
                     Some(Expect::Inputs { .. }) => return Err(LinkError::InputArrived),
                     _ => return Err(self.refused(key, refusal)),
                 },
             }
         }
+    }
+
+    /// Where the next agent of a system will work, if there is one.
+    async fn next(&self, view: &RunView) -> Result<Option<Next>, LinkError> {
+        let Some((stage, _)) = view.next_stage() else { return Ok(None) };
+        let subject = subject(&view.task.request, &stage.agent);
+        let key = view.task.request.session_key.clone();
+        let session = self.session(&view.task.namespace, &subject, key).await.map_err(unavailable)?;
+        Ok(Some(Next { run: RunId::new(&*self.runtime), session }))
     }
 
     /// The run as this server knows it, or else as the store does.

@@ -1,7 +1,8 @@
 //! A worker takes a run. Called by the store, inside the transaction that picked the run.
 
 use crate::{
-    Entry, EventBody, Run, RunState, Session, Step, StepId, StepKind, Task, Timestamp, Write, worker::Lease,
+    Entry, EventBody, Run, RunState, Session, Step, StepId, StepKind, Task, Timestamp, Write,
+    message::Message, worker::Lease,
 };
 
 /// The rows that make `lease` the holder of the run. The first claim begins the run: the caller's message
@@ -12,7 +13,7 @@ pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Times
     next.attempt += 1;
     let mut writes = Vec::with_capacity(6);
     if run.attempt == 0 {
-        let entry = Entry::user(run.id, task.request.message.clone());
+        let entry = Entry::user(run.id, run.told(task));
         let first = StepKind::Model { model: run.model.clone() };
         writes.push(Write::Entry { session: session.id, seq: session.next_entry, entry });
         writes.push(Write::Step(Step::open(StepId { run: run.id, index: 0 }, first, next.attempt, now)));
@@ -22,6 +23,9 @@ pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Times
     let body =
         EventBody::AttemptStarted { run: run.id, attempt: next.attempt, worker, step: next.next_step - 1 };
     writes.push(Write::Event { task: task.id, at: now, body });
-    writes.extend(super::rows(task, next.clone(), now));
+    // What is in the conversation from now on need not be carried along by every write of the run.
+    let mut row = next.clone();
+    row.message = row.message.map(Message::begun);
+    writes.extend(super::rows(task, row, now));
     (next, writes)
 }

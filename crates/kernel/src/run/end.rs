@@ -128,19 +128,8 @@ fn set(bundle: Bundle, view: &RunView, next: Run, now: Timestamp) -> Bundle {
 
 /// Ends the run: every step still open is closed and every open tool call answered, so that the session
 /// stays valid for whoever speaks next; what it waited for is void; the next run of the session becomes ready.
-pub(super) fn end(
-    mut bundle: Bundle,
-    view: &RunView,
-    mut run: Run,
-    state: RunState,
-    now: Timestamp,
-) -> Bundle {
-    for step in still_open(view, &bundle) {
-        bundle = interrupt(bundle, &mut run, step, now);
-    }
-    if let Some(blocker) = &view.blocker {
-        bundle = bundle.write(Write::Blocker(blocker.void(now)));
-    }
+pub(super) fn end(bundle: Bundle, view: &RunView, mut run: Run, state: RunState, now: Timestamp) -> Bundle {
+    let bundle = close(bundle, view, &mut run, now);
     let next = run.moved(state);
     let task = view.task.project(&next, now);
     let body = EventBody::TaskEnded {
@@ -151,6 +140,17 @@ pub(super) fn end(
     };
     let bundle = bundle.event(run.task, now, body).write(Write::Task(task)).write(Write::Run(next));
     free_session(bundle, view, &run, now)
+}
+
+/// Nothing of the run stays open.
+pub(super) fn close(mut bundle: Bundle, view: &RunView, run: &mut Run, now: Timestamp) -> Bundle {
+    for step in still_open(view, &bundle) {
+        bundle = interrupt(bundle, run, step, now);
+    }
+    match &view.blocker {
+        Some(blocker) => bundle.write(Write::Blocker(blocker.void(now))),
+        None => bundle,
+    }
 }
 
 /// What would be open behind this bundle: the steps that were, and those it opens, less those it finishes.
@@ -195,7 +195,7 @@ fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) 
 }
 
 /// The session's next run becomes ready, or nobody is at its head any more.
-fn free_session(bundle: Bundle, view: &RunView, run: &Run, now: Timestamp) -> Bundle {
+pub(super) fn free_session(bundle: Bundle, view: &RunView, run: &Run, now: Timestamp) -> Bundle {
     let mut session = view.session.clone();
     let bundle = bundle.expect(Expect::Session { id: session.id, version: session.version });
     session.version += 1;

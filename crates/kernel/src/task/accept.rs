@@ -1,10 +1,11 @@
 //! A request becomes a task: durable from the moment its commit is synced.
 
-use super::{Task, TaskRequest, TaskState};
+use super::{Stage, Task, TaskRequest, TaskState};
 use crate::{
     Bundle, Command, EventBody, Expect, Run, RunId, RunState, Session, SessionId, TaskId, Timestamp, Write,
+    message::Message,
     queue::{self, Lane},
-    run::Ready,
+    run::{Ready, hand_on::announce},
     step::Usage,
 };
 
@@ -38,52 +39,74 @@ pub fn accept(acceptance: Acceptance, now: Timestamp) -> (Task, Bundle) {
         bundle = bundle.expect(Expect::SessionKey { namespace, subject, key: key.clone() });
     }
     let mut session = session.clone();
-    let run = first_run(&acceptance, &session, now);
-    session.version += 1;
-    session.runs += 1;
-    session.head = session.head.or(Some(run.id));
+    let run = first_run(&acceptance, &mut session, now);
     let task = new_task(acceptance, session.id, now);
     let body = EventBody::TaskAccepted { agent: task.request.agent.clone(), run: run.id };
     let bundle = bundle
         .write(Write::NewTask(task.clone()))
-        .write(Write::NewRun(run))
+        .write(Write::NewRun(run.clone()))
         .write(Write::Session(session))
         .event(task.id, now, body);
-    (task, bundle)
+    (task, announce(bundle, &run, now))
 }
 
-fn first_run(acceptance: &Acceptance, session: &Session, now: Timestamp) -> Run {
-    let Acceptance { task, run, request, model, lane, .. } = acceptance;
-    let ready = match session.head {
-        None => Ready::Now { rank: queue::rank(now, request.priority) },
-        Some(_) => Ready::AfterSession,
-    };
-    Run {
-        id: *run,
-        task: *task,
-        session: session.id,
-        order: session.runs,
-        agent: request.agent.clone(),
-        plan: request.plan,
-        model: model.clone(),
-        lane: lane.clone(),
-        priority: request.priority,
-        retry: request.retry.clone(),
-        deadline: request.deadline,
-        created_at: now,
-        state: RunState::Queued { ready },
-        epoch: 0,
-        attempt: 0,
-        failures: 0,
-        lost_in_row: 0,
-        journal: 0,
-        last_write: None,
-        next_step: 0,
-        next_entry: 0,
-        model_calls: 0,
-        worked_ms: 0,
-        usage: Usage::default(),
+/// A run as it is queued.
+pub(crate) struct NewRun<'a> {
+    pub id: RunId,
+    pub task: TaskId,
+    pub request: &'a TaskRequest,
+    pub stage: &'a Stage,
+    pub message: Option<Message>,
+}
+
+impl NewRun<'_> {
+    /// The run, at the end of its session.
+    pub fn begin(self, session: &mut Session, now: Timestamp) -> Run {
+        let Self { id, task, request, stage, message } = self;
+        let ready = match session.head {
+            None => Ready::Now { rank: queue::rank(now, request.priority) },
+            Some(_) => Ready::AfterSession,
+        };
+        let run = Run {
+            id,
+            task,
+            session: session.id,
+            message,
+            order: session.runs,
+            agent: stage.agent.clone(),
+            plan: stage.plan,
+            model: stage.model.clone(),
+            lane: stage.lane.clone(),
+            priority: request.priority,
+            retry: request.retry.clone(),
+            deadline: request.deadline,
+            created_at: now,
+            state: RunState::Queued { ready },
+            epoch: 0,
+            attempt: 0,
+            failures: 0,
+            lost_in_row: 0,
+            journal: 0,
+            last_write: None,
+            next_step: 0,
+            next_entry: 0,
+            model_calls: 0,
+            worked_ms: 0,
+            usage: Usage::default(),
+        };
+        session.version += 1;
+        session.runs += 1;
+        session.head = session.head.or(Some(run.id));
+        run
     }
+}
+
+fn first_run(acceptance: &Acceptance, session: &mut Session, now: Timestamp) -> Run {
+    let Acceptance { task, run, request, model, lane, .. } = acceptance;
+    let (agent, plan) = (request.agent.clone(), request.plan);
+    let stage = Stage { agent, plan, model: model.clone(), lane: lane.clone() };
+    let message = request.system.as_ref().map(|_| Message::start(&request.agent, &request.message));
+    NewRun { id: *run, task: *task, request, stage: &stage, message }.begin(session, now)
 }
 
 fn new_task(acceptance: Acceptance, session: SessionId, now: Timestamp) -> Task {
@@ -93,6 +116,7 @@ fn new_task(acceptance: Acceptance, session: SessionId, now: Timestamp) -> Task 
         name: acceptance.name,
         session,
         run: acceptance.run,
+        past: Vec::new(),
         request: acceptance.request,
         state: TaskState::Queued,
         version: 1,

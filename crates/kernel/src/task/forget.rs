@@ -10,9 +10,9 @@ use crate::{Bundle, Command, Expect, RunId, SessionId, TaskId, Timestamp, Write}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgotten {
     pub task: TaskId,
-    pub run: RunId,
-    /// If it was the task's alone.
-    pub session: Option<SessionId>,
+    pub runs: Vec<RunId>,
+    /// Those that were the task's alone.
+    pub sessions: Vec<SessionId>,
     pub namespace: String,
     pub name: String,
     pub key: Option<String>,
@@ -23,8 +23,11 @@ pub fn forget(task: &Task, ended_by: Timestamp) -> Option<Bundle> {
     task.ended_at.filter(|ended| *ended <= ended_by)?;
     let forgotten = Forgotten {
         task: task.id,
-        run: task.run,
-        session: task.request.session_key.is_none().then_some(task.session),
+        runs: task.runs().collect(),
+        sessions: match task.request.session_key {
+            None => task.past.iter().map(|past| past.session).chain([task.session]).collect(),
+            Some(_) => Vec::new(),
+        },
         namespace: task.namespace.clone(),
         name: task.name.clone(),
         key: task.request.idempotency_key.clone(),

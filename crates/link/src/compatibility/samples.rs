@@ -222,6 +222,7 @@ fn run() -> Run {
         id: run_id(),
         task: task(),
         session: SessionId::from_bytes([3; 16]),
+        message: None,
         order: 1,
         agent: "helper".into(),
         plan: BlobId::from_bytes([4; 32]),

@@ -32,6 +32,10 @@ fn what(body: &EventBody) -> String {
         EventBody::RunSleeping { until, .. } => format!("sleeping until {until}"),
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready(*reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
+        EventBody::MessageSent { message, .. } => {
+            format!("{} to {}: {}", message.from, message.to, flat(&message.content))
+        }
+        EventBody::RunEnded { .. } => "done, and handed on".to_owned(),
         EventBody::TaskEnded { state, failure, usage, .. } => {
             let error =
                 failure.as_ref().map(|failure| format!(": {}", one_line(failure))).unwrap_or_default();

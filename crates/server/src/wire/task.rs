@@ -52,7 +52,10 @@ pub struct Metadata<'a> {
 
 #[derive(Debug, Serialize)]
 struct Spec<'a> {
-    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<&'a str>,
     input: &'a BTreeMap<String, String>,
     priority: Priority,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +161,8 @@ fn spec(task: &Task) -> Spec<'_> {
     let request = &task.request;
     let RetryPolicy { max_attempts, backoff_ms, .. } = request.retry;
     Spec {
-        agent: &request.agent,
+        agent: request.system.is_none().then_some(request.agent.as_str()),
+        system: request.system.as_ref().map(|system| system.name.as_str()),
         input: &request.input,
         priority: request.priority,
         session: request.session_key.as_deref(),

@@ -10,5 +10,6 @@ mod link;
 mod resources;
 mod retention;
 mod support;
+mod systems;
 mod tasks;
 mod workers;

@@ -68,10 +68,10 @@ const PUT_BLOCKER: &str = "INSERT INTO blockers (id, task, body) VALUES ($1, $2,
     ON CONFLICT (id) DO UPDATE SET task = excluded.task, body = excluded.body";
 const ARCHIVE: &str = "UPDATE tasks SET archived_at = $2 WHERE id = $1";
 /// All of a task at once; the session only if it is named.
-const FORGET: &str = "WITH s AS (DELETE FROM steps WHERE run = $2), e AS (DELETE FROM events WHERE task = $1), \
+const FORGET: &str = "WITH s AS (DELETE FROM steps WHERE run = ANY ($2)), e AS (DELETE FROM events WHERE task = $1), \
     i AS (DELETE FROM inputs WHERE task = $1), b AS (DELETE FROM blockers WHERE task = $1), \
-    n AS (DELETE FROM entries WHERE session = $3), c AS (DELETE FROM sessions WHERE id = $3), \
-    r AS (DELETE FROM runs WHERE id = $2) DELETE FROM tasks WHERE id = $1";
+    n AS (DELETE FROM entries WHERE session = ANY ($3)), c AS (DELETE FROM sessions WHERE id = ANY ($3)), \
+    r AS (DELETE FROM runs WHERE id = ANY ($2)) DELETE FROM tasks WHERE id = $1";
 const PUT_WORKER: &str = "INSERT INTO workers \
     (name, incarnation, counter, claims, registered_at, instance, offer, standing) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
@@ -237,9 +237,10 @@ fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
         Write::Archive { task, at } => {
             vec![(Call::new(ARCHIVE, [Id::from(task).into(), at.as_millis().into()]), false)]
         }
-        Write::Forget(Forgotten { task, run, session, .. }) => {
-            let session = session.as_ref().map(Id::from);
-            vec![(Call::new(FORGET, [Id::from(task).into(), Id::from(run).into(), session.into()]), false)]
+        Write::Forget(Forgotten { task, runs, sessions, .. }) => {
+            let runs: Vec<Id> = runs.iter().map(Id::from).collect();
+            let sessions: Vec<Id> = sessions.iter().map(Id::from).collect();
+            vec![(Call::new(FORGET, [Id::from(task).into(), runs.into(), sessions.into()]), false)]
         }
         Write::Worker(worker) => vec![(put_worker(worker)?, false)],
         Write::Renewal { worker, counter } => {

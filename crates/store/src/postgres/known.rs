@@ -148,17 +148,19 @@ impl Known {
         }
     }
 
-    fn forget(&mut self, Forgotten { task, run, session, namespace, name, key }: &Forgotten) {
-        self.runs.remove(run);
-        self.steps.remove(run);
-        self.open_steps.retain(|(owner, _)| owner != run);
+    fn forget(&mut self, Forgotten { task, runs, sessions, namespace, name, key }: &Forgotten) {
+        for run in runs {
+            self.runs.remove(run);
+            self.steps.remove(run);
+            self.open_steps.retain(|(owner, _)| owner != run);
+        }
         self.inputs.remove(task);
         self.events.remove(task);
         self.names.remove(&(namespace.clone(), name.clone()));
         if let Some(key) = key {
             self.keys.remove(&(namespace.clone(), key.clone()));
         }
-        if let Some(session) = session {
+        for session in sessions {
             self.sessions.remove(session);
             self.entries.remove(session);
         }

@@ -7,7 +7,7 @@ use super::chain::{self, End, Owner};
 
 /// `last` is where the log ends. If that event goes, the place is written down: it is given once.
 pub fn forget(connection: &Connection, forgotten: &Forgotten, last: u64) -> rusqlite::Result<()> {
-    let Forgotten { task, run, session, .. } = forgotten;
+    let Forgotten { task, runs, sessions, .. } = forgotten;
     let log = Owner::Task(task.as_bytes());
     let end = chain::end(connection, log)?.and_then(|end| end.place);
     if end == Some(last.cast_signed()) {
@@ -15,13 +15,15 @@ pub fn forget(connection: &Connection, forgotten: &Forgotten, last: u64) -> rusq
         chain::move_end(connection, Owner::Log, former, End { place: end, count: 0 })?;
     }
     remove_chain(connection, log, "events", "position")?;
-    remove_chain(connection, Owner::Run(run.as_bytes()), "steps", "place")?;
-    if let Some(session) = session {
+    for run in runs {
+        remove_chain(connection, Owner::Run(run.as_bytes()), "steps", "place")?;
+        remove(connection, "DELETE FROM open_steps WHERE run = ?1", run.as_bytes())?;
+        remove(connection, "DELETE FROM runs WHERE id = ?1", run.as_bytes())?;
+    }
+    for session in sessions {
         remove_chain(connection, Owner::Session(session.as_bytes()), "entries", "place")?;
         remove(connection, "DELETE FROM sessions WHERE id = ?1", session.as_bytes())?;
     }
-    remove(connection, "DELETE FROM open_steps WHERE run = ?1", run.as_bytes())?;
-    remove(connection, "DELETE FROM runs WHERE id = ?1", run.as_bytes())?;
     remove(connection, "DELETE FROM inputs WHERE task = ?1", task.as_bytes())?;
     remove(connection, "DELETE FROM blockers WHERE task = ?1", task.as_bytes())?;
     remove(connection, "DELETE FROM tasks WHERE id = ?1", task.as_bytes())

@@ -30,7 +30,10 @@ pub async fn steps(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let row = find(&app, &task, parameters).await?;
-    let steps = app.control.store().steps(row.task.run).await?;
+    let mut steps = Vec::new();
+    for run in row.task.runs() {
+        steps.extend(app.control.store().steps(run).await?);
+    }
     Ok(answer(StatusCode::OK, &json!({ "items": steps })))
 }
 

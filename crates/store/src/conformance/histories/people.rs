@@ -10,7 +10,7 @@ use ostler_kernel::{
     retry::{Jitter, RetryPolicy},
     run::{cancel, wake},
     task::{
-        TaskRequest,
+        Stage, SystemPlan, TaskRequest,
         accept::{Acceptance, accept},
         forget::forget,
         input::accept_input,
@@ -51,14 +51,15 @@ impl History<'_> {
         let limit = self.dice.pick(&[None, Some(0), Some(1), Some(2), Some(3)]).flatten();
         let region = self.dice.pick(&[None, None, None, Some("eu")]).flatten().map(str::to_owned);
         let requires = Requirements { region, ..Requirements::default() };
+        let lane = Lane { limit, requires, ..Lane::new(session.namespace.clone(), class) };
         let acceptance = Acceptance {
             task,
             run,
             namespace: session.namespace.clone(),
             name,
-            request: self.request(),
+            request: self.request(&lane),
             model: "mock".to_owned(),
-            lane: Lane { limit, requires, ..Lane::new(session.namespace.clone(), class) },
+            lane,
             session,
         };
         self.known.sessions.push(acceptance.session.id);
@@ -67,7 +68,7 @@ impl History<'_> {
         Ok(accept(acceptance, self.now).1)
     }
 
-    async fn old_session(&mut self) -> Result<Option<Session>, String> {
+    pub(super) async fn old_session(&mut self) -> Result<Option<Session>, String> {
         let Some(session) = self.dice.pick(&self.known.sessions) else { return Ok(None) };
         match self.ask(Query::Session(session)).await? {
             Answer::Session(found) => Ok(found.map(|session| *session)),
@@ -75,14 +76,27 @@ impl History<'_> {
         }
     }
 
-    fn new_session(&mut self) -> Session {
+    pub(super) fn new_session(&mut self) -> Session {
         let (id, context) = (new_id!(self, SessionId), Context::whole(new_id!(self, ContextId)));
         let key = self.dice.one_in(3).then(|| self.dice.word(&SESSION_KEYS));
         Session::new(id, &self.dice.word(&NAMESPACES), SUBJECT, key, context)
     }
 
-    fn request(&mut self) -> TaskRequest {
-        let deadline = self.later(80);
+    /// One behind the other, now and then.
+    fn system(&mut self, lane: &Lane) -> Option<SystemPlan> {
+        let stage = |agent: &str| Stage {
+            agent: agent.to_owned(),
+            plan: BlobId::of(agent.as_bytes()),
+            model: "mock".to_owned(),
+            lane: lane.clone(),
+        };
+        let count = 1 + self.dice.below(3) as usize;
+        let line = [SUBJECT, "writer", "ünder"].iter().take(count).map(|agent| stage(agent)).collect();
+        self.dice.one_in(3).then(|| SystemPlan { name: "pipeline".to_owned(), line })
+    }
+
+    fn request(&mut self, lane: &Lane) -> TaskRequest {
+        let (deadline, system) = (self.later(80), self.system(lane));
         let dice = &mut self.dice;
         let deadline = dice.one_in(5).then_some(deadline);
         let jitter = dice.pick(&[Jitter::None, Jitter::Full, Jitter::Equal]).unwrap_or_default();
@@ -90,6 +104,7 @@ impl History<'_> {
         let priorities = [Priority::Low, Priority::Normal, Priority::High, Priority::Urgent];
         TaskRequest {
             agent: SUBJECT.to_owned(),
+            system,
             plan: BlobId::of(b"a plan"),
             message: dice.word(&["hello", "", "several\nlines\u{0}", "ÿ\u{10ffff}"]),
             input: BTreeMap::from([("who".to_owned(), "me".to_owned())]),
@@ -133,7 +148,7 @@ impl History<'_> {
     /// One that ended, or seemed to. A session that others were in stays.
     pub(super) async fn forget(&mut self) -> Result<Option<Bundle>, String> {
         let Some(mut view) = self.view().await? else { return Ok(None) };
-        if view.session.key.is_some() || view.session.runs > 1 {
+        if view.session.key.is_some() || view.session.runs > 1 || !view.task.past.is_empty() {
             view.task.request.session_key = Some("shared".to_owned());
         }
         if self.dice.one_in(8) {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ostler_kernel::{
-    Block, BlockerId, Bundle, Entry, ErrorClass, Failure, Role, RunTag, Step, StepKind, StepOutcome, Usage,
+    Block, BlockerId, Bundle, Entry, ErrorClass, Failure, Role, RunId, RunTag, Step, StepKind, StepOutcome,
+    Usage,
     bundle::WriteKey,
     conversation::ToolCallRef,
     run::{
@@ -11,6 +12,7 @@ use ostler_kernel::{
         blocker::BlockerKind,
         cancel,
         end::{self, Leave},
+        hand_on::{self, Next},
         journal::{self, Progress, StepDone},
         take_over::{self, Cause},
         wake,
@@ -36,7 +38,29 @@ impl History<'_> {
             progress.consumed = Some(view.last_input);
         }
         let leave = self.way_to_leave();
+        if let (Leave::Ok { output }, true) = (&leave, view.next_stage().is_some()) {
+            let next = self.next(&view).await?;
+            return Ok(hand_on::hand_on(&view, key, &progress, output, next, self.now));
+        }
         Ok(Some(end::leave(&view, key, &progress, leave, self.now, self.dice.roll())))
+    }
+
+    /// Where the next agent of a system works: in a conversation of its own, or one that is there already.
+    async fn next(&mut self, view: &RunView) -> Result<Next, String> {
+        let old = match self.dice.below(3) {
+            0 => self.old_session().await?,
+            _ => None,
+        };
+        let old = old.filter(|old| old.id != view.session.id && old.namespace == view.task.namespace);
+        let session = old.unwrap_or_else(|| {
+            let mut session = self.new_session();
+            session.namespace.clone_from(&view.task.namespace);
+            session
+        });
+        let run = new_id!(self, RunId);
+        self.known.runs.push(run);
+        self.known.sessions.push(session.id);
+        Ok(Next { run, session })
     }
 
     /// The key of the next write; now and then one of a former or a later holder, of a write that was made

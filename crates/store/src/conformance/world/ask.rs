@@ -8,7 +8,7 @@ use ostler_kernel::{
     queue::{Lane, Priority},
     retry::RetryPolicy,
     task::{
-        TaskRequest,
+        Stage, SystemPlan, TaskRequest,
         accept::{Acceptance, accept},
     },
 };
@@ -97,6 +97,20 @@ impl<'w> Ask<'w> {
         self
     }
 
+    /// For these agents, one behind the other.
+    #[must_use]
+    pub fn for_system(mut self, agents: &[&str]) -> Self {
+        let stage = |agent: &&str| Stage {
+            agent: (*agent).to_owned(),
+            plan: BlobId::of(agent.as_bytes()),
+            model: "mock".to_owned(),
+            lane: self.acceptance.lane.clone(),
+        };
+        let line = agents.iter().map(stage).collect();
+        self.acceptance.request.system = Some(SystemPlan { name: "pipeline".to_owned(), line });
+        self
+    }
+
     /// In a session that it begins, under a key of the caller's.
     #[must_use]
     pub fn in_new_session(mut self, key: &str) -> Self {
@@ -127,6 +141,7 @@ impl<'w> Ask<'w> {
 fn request() -> TaskRequest {
     TaskRequest {
         agent: "helper".to_owned(),
+        system: None,
         plan: BlobId::of(b"a plan"),
         message: "hello".to_owned(),
         input: BTreeMap::new(),

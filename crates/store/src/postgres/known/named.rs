@@ -58,7 +58,7 @@ impl Named {
             Write::Consume { task, .. } | Write::Archive { task, .. } => self.tasks.extend([*task]),
             Write::Forget(forgotten) => {
                 self.tasks.insert(forgotten.task);
-                self.sessions.extend(forgotten.session);
+                self.sessions.extend(&forgotten.sessions);
             }
             Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
             Write::Renewal { worker, .. } | Write::Standing { worker, .. } => {
