@@ -13,12 +13,12 @@ use ostler_kernel::{
         accept::{Acceptance, accept},
     },
 };
-use ostler_spec::{Resource, Spec, TaskSpec};
+use ostler_spec::{Kind, Reference, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
 use crate::{
-    Control, ControlError,
+    Control, ControlError, Effect,
     plans::{Planned, jitter, millis},
 };
 
@@ -49,7 +49,26 @@ impl NewTask {
 }
 
 impl Control {
-    pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
+    /// The task as it would be accepted. Nothing is written.
+    pub async fn try_task(&self, new: NewTask) -> Result<Task, ControlError> {
+        let agent = self.check_task(&new).await?;
+        let (plan_id, plan, policies) = self.plan_unstored(&new.namespace, &agent.name).await?;
+        for policy in &policies {
+            policy.check(&new.namespace, new.name.as_deref(), None)?;
+        }
+        self.check_quotas(&new.namespace, &plan.agent).await?;
+        if let Some(name) = &new.name {
+            let reference = TaskRef::Name { namespace: new.namespace.clone(), name: name.clone() };
+            if self.store.task(reference).await?.is_some() {
+                return Err(ControlError::NameTaken { name: name.clone() });
+            }
+        }
+        let acceptance = self.acceptance(&new, plan_id, &Arc::new(plan)).await?;
+        Ok(accept(acceptance, self.runtime.now()).0)
+    }
+
+    /// What can be said of a task before its agent is looked at; gives the agent.
+    async fn check_task(&self, new: &NewTask) -> Result<Reference, ControlError> {
         let problems = Spec::Task(new.spec.clone()).unsupported();
         if !problems.is_empty() {
             return Err(ControlError::Invalid(problems));
@@ -60,6 +79,27 @@ impl Control {
         if agent.namespace_or(&new.namespace) != new.namespace {
             return Err(ControlError::BadReference("a task's agent lives in the task's namespace".into()));
         }
+        // Templates and tasks are asked for by the same names.
+        if let Some(name) = &new.name
+            && self.resource(Kind::Task, &new.namespace, name).await?.is_some()
+        {
+            return Err(ControlError::Conflict(format!("there is a template {name:?} already")));
+        }
+        Ok(agent)
+    }
+
+    /// Keeps a template, which is never run itself.
+    pub async fn apply_template(&self, template: Resource, effect: Effect) -> Result<Resource, ControlError> {
+        let (namespace, name) = (&template.metadata.namespace, &template.metadata.name);
+        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
+        if self.store.task(reference).await?.is_some() {
+            return Err(ControlError::NameTaken { name: name.clone() });
+        }
+        self.apply_as(template, effect).await
+    }
+
+    pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
+        let agent = self.check_task(&new).await?;
         let Planned { id: plan_id, plan, policies } = self.plan(&new.namespace, &agent.name).await?;
         for policy in policies.iter() {
             policy.check(&new.namespace, new.name.as_deref(), None)?;
@@ -83,7 +123,7 @@ impl Control {
                     return self.same_again(&new, &task.request, key.clone()).await;
                 }
                 Some(Expect::TaskName { name, .. }) => {
-                    return Err(ControlError::Conflict(format!("there is a task {name:?} already")));
+                    return Err(ControlError::NameTaken { name: name.clone() });
                 }
                 // Someone else spoke in the same session; look again.
                 _ => {}
