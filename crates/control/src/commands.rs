@@ -4,18 +4,23 @@ pub mod answer;
 pub mod archive;
 pub mod cancel;
 pub mod create_task;
+pub mod delete;
+pub mod rerun;
 pub mod retry;
 
 use ostler_kernel::{
-    Bundle, Task, TaskId, TaskState,
+    Bundle, Event, Run, Task, TaskId, TaskState,
     run::{RunView, blocker::Blocker},
 };
-use ostler_store::{StoreExt, TaskFilter, TaskRef, TaskRow};
+use ostler_store::{StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow};
 
 use crate::{Control, ControlError};
 
 /// How often a decision is made anew when someone else was quicker.
 pub(crate) const TRIES: usize = 32;
+
+/// Events that a task is shown with.
+const MOST_TOLD: u64 = 2000;
 
 impl Control {
     pub async fn task(&self, namespace: &str, reference: &str) -> Result<TaskRow, ControlError> {
@@ -27,12 +32,12 @@ impl Control {
             .ok_or_else(|| ControlError::NotFound { kind: "task", name: reference.to_owned() })
     }
 
-    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRow>, ControlError> {
-        let mut rows = self.store.tasks(filter).await?;
-        for row in &mut rows {
+    pub async fn tasks(&self, filter: TaskFilter) -> Result<TaskPage, ControlError> {
+        let mut page = self.store.task_page(filter).await?;
+        for row in &mut page.rows {
             self.count_so_far(row).await?;
         }
-        Ok(rows)
+        Ok(page)
     }
 
     /// A step writes no row of its task, so what a task that is at work has used stands in its run alone.
@@ -43,6 +48,17 @@ impl Control {
             row.task.usage = row.task.used(&run);
         }
         Ok(())
+    }
+
+    /// What a task's log tells, and its runs in the order of their acceptance: the last events, if there are many.
+    pub async fn told(&self, row: &TaskRow) -> Result<(Vec<Run>, Vec<Event>), ControlError> {
+        let after = row.last_seq.saturating_sub(MOST_TOLD);
+        let events = self.store.events(row.task.id, after, MOST_TOLD as usize).await?;
+        let mut runs = Vec::new();
+        for run in row.task.runs() {
+            runs.extend(self.store.run(run).await?.map(|run| *run));
+        }
+        Ok((runs, events))
     }
 
     /// What a waiting task waits for.

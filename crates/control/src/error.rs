@@ -18,6 +18,8 @@ pub enum ControlError {
     NotAvailable(String),
     #[error("{0}")]
     Conflict(String),
+    #[error("there is a task {name:?} already")]
+    NameTaken { name: String },
     /// The task has ended; terminal is terminal.
     #[error("task {name:?} is {state}, which is final")]
     Ended { name: String, state: &'static str },
@@ -41,7 +43,7 @@ impl ControlError {
             ControlError::Invalid(_) => "invalid_manifest",
             ControlError::BadReference(_) => "bad_reference",
             ControlError::NotAvailable(_) => "not_available",
-            ControlError::Conflict(_) => "conflict",
+            ControlError::Conflict(_) | ControlError::NameTaken { .. } => "conflict",
             ControlError::Ended { .. } => "task_ended",
             ControlError::NotEnded { .. } => "task_not_ended",
             ControlError::Store(_) => "store_unavailable",

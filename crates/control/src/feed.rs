@@ -36,9 +36,16 @@ const HELD_UP: Duration = Duration::from_millis(100);
 /// may still come, and whoever begins to watch has not read it.
 const UNWATCHED: Duration = Duration::from_secs(1);
 
-#[derive(Default)]
 pub struct Hub {
     watched: Mutex<BTreeMap<TaskId, broadcast::Sender<Feed>>>,
+    /// For those who watch all of it.
+    whole: broadcast::Sender<Arc<Event>>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { watched: Mutex::default(), whole: broadcast::channel(ROOM).0 }
+    }
 }
 
 impl Hub {
@@ -46,10 +53,20 @@ impl Hub {
         self.lock().entry(task).or_insert_with(|| broadcast::channel(ROOM).0).subscribe()
     }
 
+    pub fn subscribe_to_all(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.whole.subscribe()
+    }
+
     fn is_watched(&self) -> bool {
         let mut watched = self.lock();
         watched.retain(|_, sender| sender.receiver_count() > 0);
-        !watched.is_empty()
+        !watched.is_empty() || self.whole.receiver_count() > 0
+    }
+
+    fn show_event(&self, event: Arc<Event>) {
+        // Nobody there: then nobody misses it.
+        let _ = self.whole.send(Arc::clone(&event));
+        self.show(event.task, Feed::Event(event));
     }
 
     pub fn show(&self, task: TaskId, feed: Feed) {
@@ -112,7 +129,7 @@ impl Control {
                     for event in events {
                         *position = event.position;
                         self.pass_on(&event);
-                        self.feed.show(event.task, Feed::Event(Arc::new(event)));
+                        self.feed.show_event(Arc::new(event));
                     }
                     if !is_full {
                         *position = upto.min(last).max(*position);
@@ -161,7 +178,8 @@ impl Control {
             | EventBody::RunRetrying { .. }
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
-            | EventBody::RunReady { .. } => {}
+            | EventBody::RunReady { .. }
+            | EventBody::ResourceChanged(_) => {}
         }
     }
 }

@@ -10,6 +10,8 @@ pub mod feed;
 mod dispatch;
 mod governance;
 mod leases;
+mod log;
+mod meter;
 mod plans;
 mod quotas;
 mod reconcilers;
@@ -17,6 +19,7 @@ mod resources;
 mod signals;
 mod systems;
 mod waiting;
+mod watch;
 mod workers;
 
 use std::{sync::Arc, time::Duration};
@@ -27,8 +30,11 @@ use ostler_store::{Claim, Committed, Store, StoreError};
 pub use commands::create_task::{Created, NewTask};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
+pub use meter::{BOUNDS, Figures, Gauges, Histogram, Meter};
 pub use ostler_store as store;
-pub use workers::{Phase, WorkerView};
+pub use resources::{Effect, Precondition, ResourcePage};
+pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
+pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
     feed::Hub,
     leases::Leases,
@@ -64,6 +70,7 @@ pub struct Control {
     signals: Signals,
     waiting: Waiting,
     feed: Arc<Hub>,
+    meter: Meter,
 }
 
 /// Keeps the background work going as long as it is held.
@@ -84,6 +91,7 @@ impl Control {
             signals: Signals::default(),
             waiting: Waiting::default(),
             feed: Arc::new(Hub::default()),
+            meter: Meter::default(),
         })
     }
 
@@ -106,6 +114,11 @@ impl Control {
         }
     }
 
+    /// What was counted of all that this server committed.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
     pub fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
     }
@@ -117,6 +130,7 @@ impl Control {
     /// Commits one bundle, and takes a waiting claim along if there will be something for it. The inner result
     /// says whether the bundle counted.
     async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
+        let happened = self.meter.about(&bundle);
         let is_ready = makes_ready(&bundle);
         let waiting = if is_ready { self.waiting.take() } else { None };
         let _unclaimed = (is_ready && waiting.is_none()).then(|| self.waiting.unclaimed());
@@ -126,7 +140,13 @@ impl Control {
             Some(waiting) => tokio::join!(biased; commit, self.claim_for(waiting)).0,
             None => commit.await,
         };
-        results?.pop().ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))
+        let result = results?
+            .pop()
+            .ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))?;
+        if result.as_ref().is_ok_and(|committed| !committed.duplicate) {
+            self.meter.count(happened);
+        }
+        Ok(result)
     }
 
     fn claim_of(&self, lease: Lease, slots: usize) -> Claim {

@@ -95,6 +95,13 @@ impl Control {
         Ok(planned)
     }
 
+    /// The same without storing it, for a task that is only tried.
+    pub(crate) async fn plan_unstored(&self, namespace: &str, agent: &str) -> Result<Planned, ControlError> {
+        let (plan, policies) = self.make_plan(namespace, agent).await?;
+        let bytes = serde_json::to_vec(&plan).unwrap_or_default();
+        Ok(Planned { id: BlobId::of(&bytes), plan: Arc::new(plan), policies: policies.into() })
+    }
+
     /// A plan that a run was accepted with.
     pub(crate) async fn stored_plan(&self, id: BlobId) -> Result<Arc<AgentPlan>, ControlError> {
         if let Some(plan) = self.plans.lock().stored.get(&id) {

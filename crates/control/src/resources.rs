@@ -1,33 +1,32 @@
-//! Declared objects: apply, get, list, delete. A Task is applied by creating it (see `commands`).
+//! Declared objects: get, list, delete, and what is known of each. Putting them in place is in `resources/put.rs`. A Task is
+//! applied by creating it (see `commands`), but for a template, which is kept like any other resource.
 
-use ostler_kernel::resource::{self, ResourceKey, StoredResource};
+mod put;
+
+use ostler_kernel::{
+    Bundle, Selector,
+    resource::{self, ResourceKey, StoredResource},
+};
 use ostler_spec::{Kind, Problem, Resource, Spec};
-use ostler_store::StoreExt;
+use ostler_store::{ResourceFilter, StoreExt};
 use serde_json::{Value as Json, json};
 
+pub use self::put::{Effect, Precondition};
 use crate::{Control, ControlError};
 
 const TRIES: usize = 16;
 
-impl Control {
-    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one. What of
-    /// it this version can't do stands in its status, and is refused when it is used.
-    pub async fn apply(&self, resource: Resource) -> Result<Resource, ControlError> {
-        check_keepable(&resource)?;
-        let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
-        for _ in 0..TRIES {
-            let former = self.store.resource(key.clone()).await?;
-            check_version(&resource, former.as_ref())?;
-            let stored = self.next_version(&key, &resource, former.as_ref());
-            let version = former.map(|former| former.version);
-            if self.commit(resource::put(stored.clone(), version)).await?.is_ok() {
-                self.changed(resource.kind()).await?;
-                return restore(&stored);
-            }
-        }
-        Err(ControlError::Contended)
-    }
+/// A page of a list.
+#[derive(Debug, Clone, Default)]
+pub struct ResourcePage {
+    pub namespace: Option<String>,
+    /// The namespace and name behind which to go on.
+    pub after: Option<(String, String)>,
+    pub labels: Selector,
+    pub limit: usize,
+}
 
+impl Control {
     pub async fn resource(
         &self,
         kind: Kind,
@@ -45,23 +44,62 @@ impl Control {
         after: Option<(String, String)>,
         limit: usize,
     ) -> Result<Vec<Resource>, ControlError> {
-        let stored = self.store.resources(kind.name().to_owned(), namespace, after, limit).await?;
+        self.page(kind, ResourcePage { namespace, after, limit, ..ResourcePage::default() }).await
+    }
+
+    /// Those whose labels are asked for, by namespace and name; as many as the limit says, if there are so many.
+    pub async fn page(&self, kind: Kind, page: ResourcePage) -> Result<Vec<Resource>, ControlError> {
+        let ResourcePage { namespace, after, labels, limit } = page;
+        let filter = ResourceFilter { kind: kind.name().to_owned(), namespace, after, labels, limit };
+        let stored = self.store.resources(filter).await?;
         stored.iter().map(restore).collect()
     }
 
     pub async fn delete(&self, kind: Kind, namespace: &str, name: &str) -> Result<(), ControlError> {
+        self.delete_if(kind, namespace, name, &Precondition::Any).await
+    }
+
+    /// Deletes the version that is meant.
+    pub async fn delete_if(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        precondition: &Precondition,
+    ) -> Result<(), ControlError> {
         let key = key(kind, namespace, name);
-        if self.store.resource(key.clone()).await?.is_none() {
-            return Err(ControlError::NotFound { kind: kind.name(), name: name.to_owned() });
+        for _ in 0..TRIES {
+            let missing = || ControlError::NotFound { kind: kind.name(), name: name.to_owned() };
+            let former = self.store.resource(key.clone()).await?.ok_or_else(missing)?;
+            precondition.check(&former)?;
+            if self.commit(resource::delete_and_tell(&former, self.runtime.now())).await?.is_ok() {
+                return self.changed(kind).await;
+            }
         }
-        let deleted = self.commit(resource::delete(key, None)).await?;
-        deleted.map_err(|refusal| ControlError::Conflict(refusal.to_string()))?;
-        self.changed(kind).await
+        Err(ControlError::Contended)
+    }
+
+    /// Every namespace that something lives in, and the default one.
+    pub async fn namespaces(&self) -> Result<Vec<String>, ControlError> {
+        let mut names = self.store.namespaces().await?;
+        if let Err(place) = names.binary_search_by(|name| name.as_str().cmp(ostler_spec::DEFAULT_NAMESPACE)) {
+            names.insert(place, ostler_spec::DEFAULT_NAMESPACE.to_owned());
+        }
+        Ok(names)
     }
 
     /// Whoever set a quota finds it in force.
     async fn changed(&self, kind: Kind) -> Result<(), ControlError> {
         if kind == Kind::Quota { self.read_quotas().await } else { Ok(()) }
+    }
+
+    /// What was told of a resource long ago is told no more. If that fails, the next chapter does it.
+    async fn forget_chapter(&self, stored: &StoredResource) -> Result<(), ControlError> {
+        let bundle: Option<Bundle> = resource::forget_chapter(&stored.key, stored.version);
+        if let Some(bundle) = bundle {
+            self.store.commit(vec![bundle]).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn spec(
@@ -72,51 +110,10 @@ impl Control {
     ) -> Result<Option<Spec>, ControlError> {
         Ok(self.resource(kind, namespace, name).await?.map(|resource| resource.spec))
     }
-
-    fn next_version(
-        &self,
-        key: &ResourceKey,
-        resource: &Resource,
-        former: Option<&StoredResource>,
-    ) -> StoredResource {
-        let mut document = serde_json::to_value(resource).unwrap_or_default();
-        keep_status(&mut document, former);
-        let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
-        let generation = former.map_or(0, |former| former.generation);
-        StoredResource {
-            key: key.clone(),
-            version: former.map_or(0, |former| former.version) + 1,
-            generation: if same_spec { generation } else { generation + 1 },
-            created_at: former.map_or_else(|| self.runtime.now(), |former| former.created_at),
-            document,
-        }
-    }
 }
 
 fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
     ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
-}
-
-/// A worker registers itself; and what is secret is not kept where it could be read.
-fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
-    match resource.kind() {
-        Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
-        Kind::Secret | Kind::SealedSecret => {
-            let message = "secrets are not kept in this version: give them to `ostler up` in its environment, as \
-                           OSTLER_SECRET_<NAME>";
-            Err(ControlError::NotAvailable(message.to_owned()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What was found out about a resource is not a manifest's to say.
-fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
-    let Some(parts) = document.as_object_mut() else { return };
-    parts.remove("status");
-    if let Some(status) = former.and_then(|former| former.document.get("status")) {
-        parts.insert("status".to_owned(), status.clone());
-    }
 }
 
 /// Whether it can be used, where nobody has said more.
@@ -143,21 +140,8 @@ fn words(problems: &[Problem]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn check_version(resource: &Resource, former: Option<&StoredResource>) -> Result<(), ControlError> {
-    let Some(wanted) = &resource.metadata.resource_version else { return Ok(()) };
-    let present = former.map_or(0, |former| former.version).to_string();
-    if *wanted == present {
-        return Ok(());
-    }
-    Err(ControlError::Conflict(format!(
-        "{} {:?} is at version {present}, not {wanted}: get it again and repeat the change",
-        resource.kind().name(),
-        resource.metadata.name
-    )))
-}
-
 /// The document with what the store knows about it.
-fn restore(stored: &StoredResource) -> Result<Resource, ControlError> {
+pub(crate) fn restore(stored: &StoredResource) -> Result<Resource, ControlError> {
     let mut resource: Resource = serde_json::from_value(stored.document.clone()).map_err(|error| {
         ControlError::Conflict(format!("the stored {} can't be read: {error}", stored.key.name))
     })?;

@@ -3,7 +3,7 @@
 use ostler_kernel::task::{Stage, SystemPlan};
 use ostler_spec::{AgentSystemSpec, Kind, Reference, Spec, agent_system::graph::Graph};
 
-use crate::{Control, ControlError, NewTask, plans::Planned, resources::check_available};
+use crate::{Control, ControlError, Effect, NewTask, plans::Planned, resources::check_available};
 
 #[derive(Debug, Clone)]
 pub struct Doer {
@@ -20,15 +20,20 @@ impl Doer {
 }
 
 impl Control {
-    pub(crate) async fn doer(&self, new: &NewTask) -> Result<Doer, ControlError> {
+    pub(crate) async fn doer(&self, new: &NewTask, effect: Effect) -> Result<Doer, ControlError> {
         match (&new.spec.agent, &new.spec.system) {
-            (Some(agent), _) => Ok(Doer { first: self.stage(new, agent).await?, system: None }),
-            (None, Some(system)) => self.system_doer(new, system).await,
+            (Some(agent), _) => Ok(Doer { first: self.stage(new, agent, effect).await?, system: None }),
+            (None, Some(system)) => self.system_doer(new, system, effect).await,
             (None, None) => Err(bad("a task names the agent or the system that does it")),
         }
     }
 
-    async fn system_doer(&self, new: &NewTask, system: &Reference) -> Result<Doer, ControlError> {
+    async fn system_doer(
+        &self,
+        new: &NewTask,
+        system: &Reference,
+        effect: Effect,
+    ) -> Result<Doer, ControlError> {
         check_home(new, system)?;
         let name = &system.name;
         let found = self.spec(Kind::AgentSystem, &new.namespace, name).await?;
@@ -38,7 +43,7 @@ impl Control {
         check_available(Kind::AgentSystem, name, spec)?;
         let mut line = Vec::new();
         for agent in agents_in_line(declared) {
-            line.push(self.stage(new, agent).await?);
+            line.push(self.stage(new, agent, effect).await?);
         }
         match line.first().cloned() {
             Some(first) => Ok(Doer { first, system: Some(SystemPlan { name: name.clone(), line }) }),
@@ -46,9 +51,12 @@ impl Control {
         }
     }
 
-    async fn stage(&self, new: &NewTask, agent: &Reference) -> Result<Stage, ControlError> {
+    async fn stage(&self, new: &NewTask, agent: &Reference, effect: Effect) -> Result<Stage, ControlError> {
         check_home(new, agent)?;
-        let Planned { id, plan, policies } = self.plan(&new.namespace, &agent.name).await?;
+        let Planned { id, plan, policies } = match effect {
+            Effect::Real => self.plan(&new.namespace, &agent.name).await?,
+            Effect::DryRun => self.plan_unstored(&new.namespace, &agent.name).await?,
+        };
         let system = new.spec.system.as_ref().map(|system| system.name.as_str());
         for policy in policies.iter() {
             policy.check(&new.namespace, new.name.as_deref(), system)?;

@@ -1,17 +1,19 @@
 //! Workers as people see them: who there is, who is silent, and what was decided about them.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use ostler_kernel::{
-    Timestamp, Worker,
+    Selector, Timestamp, Worker,
+    runtime::timeout,
     worker::{Standing, stand},
 };
 use ostler_link::LinkError;
-use ostler_store::StoreExt;
+use ostler_store::{Hint, StoreError, StoreExt};
+use tokio::sync::watch;
 
 use crate::{Control, ControlError, commands::TRIES};
 
@@ -148,5 +150,63 @@ impl Control {
     pub(crate) async fn is_draining(&self, name: &str) -> Result<bool, LinkError> {
         let workers = self.store.workers().await.map_err(crate::dispatch::unavailable)?;
         Ok(workers.iter().any(|worker| worker.name == name && worker.standing == Standing::Draining))
+    }
+}
+
+/// Workers as they come and change.
+pub struct WorkerWatch {
+    control: Arc<Control>,
+    name: Option<String>,
+    labels: Selector,
+    hints: watch::Receiver<Hint>,
+    /// What was told of each: its row, its phase, and how many runs it holds.
+    told: BTreeMap<String, (Worker, Phase, usize)>,
+    ready: VecDeque<(bool, WorkerView)>,
+    looked: bool,
+}
+
+impl Control {
+    pub fn watch_workers(self: &Arc<Self>, name: Option<String>, labels: Selector) -> WorkerWatch {
+        let (hints, told, ready) = (self.store.watch(), BTreeMap::new(), VecDeque::new());
+        WorkerWatch { control: Arc::clone(self), name, labels, hints, told, ready, looked: false }
+    }
+}
+
+impl WorkerWatch {
+    /// The next one that is new (then true) or has changed. Never ends by itself.
+    pub async fn next(&mut self) -> Result<(bool, WorkerView), ControlError> {
+        loop {
+            if let Some(next) = self.ready.pop_front() {
+                return Ok(next);
+            }
+            if self.looked {
+                // That somebody fell silent is nothing that anybody writes down: it is a matter of time.
+                let pause = (self.control.config.lease / 4).max(Duration::from_secs(1));
+                let standings = self.hints.borrow_and_update().ready;
+                let changed = self.hints.wait_for(|hint| hint.ready != standings);
+                if let Ok(Err(_)) = timeout(&*self.control.runtime, pause, changed).await {
+                    return Err(StoreError::Unavailable("the server is stopping".into()).into());
+                }
+            }
+            let views = self.control.workers().await?;
+            self.looked = true;
+            views.into_iter().for_each(|view| self.compare(view));
+        }
+    }
+
+    fn compare(&mut self, view: WorkerView) {
+        let name = &view.worker.name;
+        let is_meant = self.name.as_ref().is_none_or(|wanted| wanted == name)
+            && self.labels.matches(&view.worker.offer.labels);
+        if !is_meant {
+            return;
+        }
+        // Each sign of life moves these, and changes nothing that is seen.
+        let row = Worker { counter: 0, claims: 0, ..view.worker.clone() };
+        let now = (row, view.phase, view.runs);
+        let before = self.told.insert(name.clone(), now.clone());
+        if before.as_ref() != Some(&now) {
+            self.ready.push_back((before.is_none(), view));
+        }
     }
 }

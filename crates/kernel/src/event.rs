@@ -1,5 +1,7 @@
 //! A task's log: typed values, never text to be parsed. Trace, timeline, metrics, SSE and CLI all read it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -83,6 +85,45 @@ pub enum EventBody {
         failure: Option<Failure>,
         usage: Usage,
     },
+    /// Of no task: a resource was written or deleted. It stands in a log of its own.
+    ResourceChanged(ResourceChanged),
+}
+
+/// What those who watch resources are told; how the resource is now, they read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResourceChanged {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub change: Change,
+    /// Of a deleted one, its last.
+    pub version: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What it had before, so that whoever selects by labels is told when it no longer counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub former_labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Created,
+    Updated,
+    /// Only what was found out about it.
+    Status,
+    Deleted,
+}
+
+impl Change {
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Updated => "updated",
+            Change::Status => "status",
+            Change::Deleted => "deleted",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +165,24 @@ pub enum ReadyReason {
 }
 
 impl EventBody {
+    /// The run that it tells of.
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            EventBody::TaskAccepted { run, .. }
+            | EventBody::AttemptStarted { run, .. }
+            | EventBody::AttemptEnded { run, .. }
+            | EventBody::RunRetrying { run, .. }
+            | EventBody::RunWaiting { run, .. }
+            | EventBody::RunSleeping { run, .. }
+            | EventBody::RunReady { run, .. }
+            | EventBody::InputAccepted { run, .. }
+            | EventBody::MessageSent { run, .. }
+            | EventBody::RunEnded { run, .. } => Some(*run),
+            EventBody::StepFinished(step) => Some(step.run),
+            EventBody::TaskEnded { .. } | EventBody::ResourceChanged(_) => None,
+        }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             EventBody::TaskAccepted { .. } => "task_accepted",
@@ -138,6 +197,7 @@ impl EventBody {
             EventBody::MessageSent { .. } => "message_sent",
             EventBody::RunEnded { .. } => "run_ended",
             EventBody::TaskEnded { .. } => "task_ended",
+            EventBody::ResourceChanged(_) => "resource_changed",
         }
     }
 

@@ -1,19 +1,24 @@
 //! What every request passes before its route and every answer after it: a name, the checks of who asks and
 //! from where, the body read within bounds, and problems written out.
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc};
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use http::{Request, request::Parts};
+use bytes::Bytes;
+use http::{Request, StatusCode, request::Parts};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
 use ostler_control::Control;
 use ostler_kernel::Runtime;
 use ostler_link::grpc::server::LinkServer;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
 use crate::{
@@ -21,6 +26,7 @@ use crate::{
     body,
     hosts::Hosts,
     listen::{Phase, reached},
+    metrics::Requests,
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
     routes,
@@ -41,6 +47,25 @@ pub struct App {
     pub phase: watch::Receiver<Phase>,
     /// One backup is made at a time: each needs as much room as the store.
     pub backups: Semaphore,
+    /// Each watch reads the log for itself.
+    pub watches: Arc<Semaphore>,
+    pub requests: Requests,
+    /// The description of the routes, made when it is first asked for.
+    pub description: OnceLock<Bytes>,
+}
+
+/// So many watches a server keeps at once.
+pub const MOST_WATCHES: usize = 512;
+
+impl App {
+    /// A place among those who watch, held as long as they do.
+    pub fn room_for_a_watch(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.watches).try_acquire_owned().map_err(|_| {
+            let detail = format!("{MOST_WATCHES} watches are open, which is as many as may");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_watches", detail)
+                .remedy("close one that nobody reads, or watch on another server")
+        })
+    }
 }
 
 pub struct Gate {
@@ -61,6 +86,7 @@ impl Gate {
             return Ok(self.answer_worker(request).await.map(Body::new));
         }
         let (parts, body) = request.into_parts();
+        let (method, began) = (parts.method.clone(), self.app.runtime.monotonic());
         let request_id = self.app.request_ids.of(&parts.headers);
         let mut response = match self.admit(&parts, body).await {
             Ok(body) => self.routes.call(Request::from_parts(parts, body)).await?,
@@ -70,6 +96,8 @@ impl Gate {
             problem.render(&mut response, request_id.to_str().unwrap_or_default());
         }
         response.headers_mut().insert(REQUEST_ID, request_id);
+        let took = self.app.runtime.monotonic().saturating_sub(began);
+        self.app.requests.count(&method, response.status().as_u16(), took);
         Ok(response)
     }
 

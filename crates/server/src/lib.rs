@@ -20,7 +20,10 @@ mod wire;
 
 mod json;
 mod manifest;
+mod metrics;
+mod openapi;
 mod parameters;
+mod precondition;
 mod sse;
 
 mod data_folder;
@@ -30,6 +33,7 @@ mod telemetry;
 mod tls;
 
 pub use config::{ServerConfig, TlsFiles};
+pub use openapi::description;
 pub use server::{Server, StartError, start};
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
 pub use tls::TlsSetupError;

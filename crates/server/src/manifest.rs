@@ -4,7 +4,7 @@ mod yaml;
 
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::NewTask;
-use ostler_spec::{Kind, Path, Resource};
+use ostler_spec::{ApiVersion, Kind, Path, Resource};
 use serde_json::{Map, Value, json};
 
 use crate::{json, problem::Problem};
@@ -74,6 +74,60 @@ pub fn task(headers: &HeaderMap, body: &[u8], namespace: Option<&str>) -> Result
         task.name = None;
     }
     Ok(task)
+}
+
+/// What someone found out about a resource.
+pub struct StatusReport {
+    /// The version that was looked at, if the body says so.
+    pub version: Option<String>,
+    pub status: Value,
+}
+
+/// `{"metadata": {"resourceVersion": ...}, "status": {...}}`. Whatever else stands there is of no account.
+pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem> {
+    let document = value(format(headers)?, text(body)?)?;
+    let refuse = |path: &str, message: &str| {
+        let path = if path.is_empty() { Path::default() } else { Path::of(path) };
+        Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(path, message)]))
+    };
+    let Value::Object(mut document) = document else { return refuse("", "expected an object with a status") };
+    let version = match document.get("metadata").and_then(|metadata| metadata.get("resourceVersion")) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(version)) => Some(version.clone()),
+        Some(Value::Number(version)) => Some(version.to_string()),
+        Some(_) => return refuse("metadata.resourceVersion", "expected the version as it was read"),
+    };
+    match document.remove("status") {
+        Some(status @ Value::Object(_)) => Ok(StatusReport { version, status }),
+        Some(_) => refuse("status", "expected an object"),
+        None => refuse("status", "required field is missing"),
+    }
+}
+
+/// The task that is asked for again: its namespace and name, and the system its manifests are written for.
+pub fn rerun(
+    headers: &HeaderMap,
+    body: &[u8],
+    namespace: Option<&str>,
+) -> Result<(String, String, ApiVersion), Problem> {
+    let mut document = value(format(headers)?, text(body)?)?;
+    let refuse = |path: &str, message: &str| {
+        Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::of(path), message)])
+    };
+    let api_version = match document.get("apiVersion").and_then(Value::as_str) {
+        Some(text) if text == ApiVersion::Orloj.as_str() => ApiVersion::Orloj,
+        _ => ApiVersion::Ostler,
+    };
+    let metadata = document.get_mut("metadata").and_then(Value::as_object_mut);
+    let metadata =
+        metadata.ok_or_else(|| refuse("metadata", "expected the name of the task to ask for again"))?;
+    if let Some(namespace) = namespace {
+        settle_namespace(metadata, namespace)?;
+    }
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+    let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
+    let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
+    Ok((namespace, name, api_version))
 }
 
 fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Result<(), Problem> {

@@ -2,7 +2,9 @@
 //! one given twice, or a value out of its range is refused.
 
 use axum::extract::{FromRequestParts, Path};
-use http::request::Parts;
+use http::{HeaderMap, HeaderName, request::Parts};
+use ostler_control::Effect;
+use ostler_kernel::Selector;
 use ostler_spec::{DEFAULT_NAMESPACE, check_namespace};
 
 use crate::problem::Problem;
@@ -79,10 +81,43 @@ impl Parameters {
         }
     }
 
+    /// One value that may be given under several names, but under one of them.
+    pub fn one_of(&self, names: &[&'static str]) -> Result<Option<&str>, Problem> {
+        let mut given = names.iter().filter_map(|name| self.get(name));
+        match (given.next(), given.next()) {
+            (Some(_), Some(_)) => {
+                Err(Problem::bad_parameter(format!("{} are two names of one parameter", names.join(" and "))))
+            }
+            (first, _) => Ok(first),
+        }
+    }
+
+    /// Which labels are asked for.
+    pub fn selector(&self) -> Result<Selector, Problem> {
+        let text = self.one_of(&["labelSelector", "labels"])?.unwrap_or_default();
+        text.parse().map_err(|error| Problem::bad_parameter(format!("labelSelector: {error}")))
+    }
+
+    /// Whether something is to be done, or only tried.
+    pub fn effect(&self) -> Result<Effect, Problem> {
+        self.one_of(&["dry_run", "dryRun"])?;
+        let is_dry = self.flag("dry_run")? || self.flag("dryRun")?;
+        Ok(if is_dry { Effect::DryRun } else { Effect::Real })
+    }
+
     /// A place in a log: 0 is before its first event.
     pub fn place(&self, name: &str) -> Result<Option<u64>, Problem> {
         self.get(name).map(|text| place(name, text)).transpose()
     }
+}
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The last event that a reader who comes back has seen.
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    place("Last-Event-ID", &text).map(Some)
 }
 
 /// Reads a place in a log, wherever it was given.

@@ -154,6 +154,7 @@ impl From<ControlError> for Problem {
             ControlError::NotAvailable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ControlError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             ControlError::Conflict(_)
+            | ControlError::NameTaken { .. }
             | ControlError::Ended { .. }
             | ControlError::NotEnded { .. }
             | ControlError::Contended => StatusCode::CONFLICT,

@@ -1,10 +1,15 @@
 //! The routes, one file for each resource.
 
+mod agents;
 mod backup;
+mod later;
+mod parameter;
 mod resources;
-mod table;
+mod system;
+pub mod table;
 mod tasks;
 mod version;
+mod watch;
 mod workers;
 
 use std::sync::Arc;
@@ -17,7 +22,7 @@ use axum::{
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 
-use self::table::{Need, Route, Routes};
+use self::table::{Need, Route, Routes, Shape};
 use crate::{gate::App, problem::Problem};
 
 /// The routes that ask for no token: whether the server lives, and whether it can work.
@@ -34,18 +39,40 @@ pub fn all(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+/// Every route, as it is declared.
+pub fn table() -> Vec<Route> {
+    declared().into_parts().1
+}
+
 fn declared() -> Routes {
     Routes::new()
-        .add(Route::get(HEALTH, Need::Nothing, "Whether the server lives."), version::health)
-        .add(Route::get(READY, Need::Nothing, "Whether the server can work."), version::ready)
-        .add(Route::get("/v1/version", Need::Read, "Which server this is."), version::version)
         .add(
-            Route::post("/v1/backup", Need::Administer, "A consistent copy of the embedded store."),
+            Route::get(HEALTH, Need::Nothing, "Whether the server lives.")
+                .answers(200, Shape::Json("Health")),
+            version::health,
+        )
+        .add(
+            Route::get(READY, Need::Nothing, "Whether the server can work.")
+                .answers(200, Shape::Json("Health")),
+            version::ready,
+        )
+        .add(
+            Route::get("/v1/version", Need::Read, "Which server this is.")
+                .answers(200, Shape::Json("Version")),
+            version::version,
+        )
+        .add(
+            Route::post("/v1/backup", Need::Administer, "A consistent copy of the embedded store.")
+                .answers(200, Shape::Bytes),
             backup::create,
         )
+        .merge(system::routes())
         .merge(resources::routes())
+        .merge(agents::routes())
+        .merge(later::routes())
         .merge(tasks::routes())
         .merge(workers::routes())
+        .merge(watch::routes())
 }
 
 async fn unknown_route(uri: Uri) -> Problem {

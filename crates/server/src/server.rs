@@ -4,7 +4,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -26,9 +26,10 @@ use crate::{
     ServerConfig,
     auth::Token,
     data_folder,
-    gate::{App, Gate},
+    gate::{App, Gate, MOST_WATCHES},
     hosts::Hosts,
     listen::{Acceptor, Phase},
+    metrics::Requests,
     request_id::RequestIds,
     store::{Opened, StoreOpenError},
     telemetry,
@@ -120,6 +121,9 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
+        watches: Arc::new(Semaphore::new(MOST_WATCHES)),
+        requests: Requests::default(),
+        description: OnceLock::new(),
     });
     let gate = Arc::new(Gate::new(Arc::clone(&app)));
     let acceptor = Acceptor {
@@ -165,6 +169,11 @@ impl Server {
     /// those of others on the same store.
     pub fn worker_name(&self) -> &str {
         &self.worker_name
+    }
+
+    /// What stands behind the routes, for who is in the same process.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.app.control
     }
 
     /// For a worker in the same process.

@@ -1,5 +1,5 @@
-//! A task's log as server-sent events, with the text as it comes beside it. Only events have an id, so a
-//! reader that comes back is sent the log behind the last one it saw.
+//! Server-sent events: a task's log with the text as it comes beside it, watches of resources, and everything that
+//! happens. What has an id can be resumed behind it.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -10,24 +10,47 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
-use ostler_control::{Feed, Follower};
+use ostler_control::{ControlError, EventWatch, Feed, Follower, Gone, Seen, Sight, Told, Watch, WorkerWatch};
 use ostler_kernel::{Event, RunId, Runtime, runtime::BoxFuture};
 use ostler_link::Delta;
 use serde::Serialize;
-use tokio::sync::watch;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::{
     gate::App,
     listen::{Phase, reached},
     telemetry,
+    wire::{
+        event::{EventFilter, EventView},
+        task::TaskView,
+        worker::WorkerView,
+    },
 };
 
 /// So that both sides notice when the other is gone, and nothing in between thinks that nobody is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-pub fn stream(app: &App, follower: Follower) -> Response {
+/// What is sent piece by piece.
+pub trait Source: Send + 'static {
+    /// The next piece, and whether it was the last. Nothing is lost if it is dropped half-way.
+    fn next(&mut self) -> impl Future<Output = Result<(Bytes, Last), ControlError>> + Send;
+
+    /// The id behind which one may go on, though nothing that was sent has it.
+    fn position(&self) -> Option<u64> {
+        None
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Last {
+    Yes,
+    No,
+}
+
+pub fn stream(app: &App, source: impl Source) -> Response {
     let reader = Reader {
-        follower,
+        source,
         alive: app.runtime.sleep(KEEP_ALIVE),
         runtime: Arc::clone(&app.runtime),
         phase: app.phase.clone(),
@@ -45,35 +68,160 @@ pub fn stream(app: &App, follower: Follower) -> Response {
     (headers, body).into_response()
 }
 
-struct Reader {
-    follower: Follower,
+struct Reader<S> {
+    source: S,
     alive: BoxFuture<'static, ()>,
     runtime: Arc<dyn Runtime>,
     phase: watch::Receiver<Phase>,
 }
 
-impl Reader {
+impl<S: Source> Reader<S> {
     /// The next piece, and the reader unless that was the last one.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
         tokio::select! {
             biased;
             () = reached(&mut self.phase, Phase::Draining) => None,
-            shown = self.follower.next() => match shown {
-                Ok(Feed::Event(shown)) => {
-                    let is_last = shown.body.is_last();
-                    Some((event(&shown), (!is_last).then_some(self)))
-                }
-                Ok(Feed::Delta(shown)) => Some((delta(&shown), Some(self))),
+            piece = self.source.next() => match piece {
+                Ok((bytes, last)) => Some((bytes, (last == Last::No).then_some(self))),
                 // The reader comes back and finds out.
                 Err(error) => {
-                    telemetry::store_failed(&error);
+                    telemetry::stream_failed(&error);
                     None
                 }
             },
             () = &mut self.alive => {
                 self.alive = self.runtime.sleep(KEEP_ALIVE);
-                Some((Bytes::from_static(b": alive\n\n"), Some(self)))
+                let alive = match self.source.position() {
+                    Some(position) => Bytes::from(format!(": alive\nid: {position}\n\n")),
+                    None => Bytes::from_static(b": alive\n\n"),
+                };
+                Some((alive, Some(self)))
             }
+        }
+    }
+}
+
+/// A task's log. Only events have an id, so a reader that comes back is sent the log behind the last one it saw.
+impl Source for Follower {
+    async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
+        Ok(match Follower::next(self).await? {
+            Feed::Event(shown) => {
+                let last = if shown.body.is_last() { Last::Yes } else { Last::No };
+                (event(&shown), last)
+            }
+            Feed::Delta(shown) => (delta(&shown), Last::No),
+        })
+    }
+}
+
+/// Resources or tasks as they change.
+pub struct ResourceStream {
+    watch: Watch,
+    _room: OwnedSemaphorePermit,
+}
+
+impl ResourceStream {
+    pub fn new(watch: Watch, room: OwnedSemaphorePermit) -> Self {
+        Self { watch, _room: room }
+    }
+}
+
+impl Source for ResourceStream {
+    async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
+        let bytes = match self.watch.next().await? {
+            Told::First(seen) => sight(None, &seen),
+            // Sets the id of whoever reads without telling it anything.
+            Told::Complete { position } => Bytes::from(format!(": complete\nid: {position}\n\n")),
+            Told::Then { position, sight: seen } => sight(Some(position), &seen),
+        };
+        Ok((bytes, Last::No))
+    }
+
+    fn position(&self) -> Option<u64> {
+        self.watch.position()
+    }
+}
+
+/// Everything that happens.
+pub struct EventStream {
+    watch: EventWatch,
+    filter: EventFilter,
+    _room: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    pub fn new(watch: EventWatch, filter: EventFilter, room: OwnedSemaphorePermit) -> Self {
+        Self { watch, filter, _room: room }
+    }
+}
+
+impl Source for EventStream {
+    async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
+        loop {
+            let (event, place) = self.watch.next().await?;
+            let view = EventView::new(&event, place.as_ref());
+            if self.filter.lets_through(&view) {
+                let mut bytes = format!("id: {}\nevent: event\ndata: ", event.position).into_bytes();
+                write_json(&mut bytes, &view);
+                return Ok((bytes.into(), Last::No));
+            }
+        }
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(self.watch.position())
+    }
+}
+
+/// Workers as they come and change. There are few, so whoever comes back is told of all of them.
+pub struct WorkerStream {
+    watch: WorkerWatch,
+    _room: OwnedSemaphorePermit,
+}
+
+impl WorkerStream {
+    pub fn new(watch: WorkerWatch, room: OwnedSemaphorePermit) -> Self {
+        Self { watch, _room: room }
+    }
+}
+
+impl Source for WorkerStream {
+    async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
+        let (is_new, worker) = self.watch.next().await?;
+        let kind = if is_new { "added" } else { "updated" };
+        let mut bytes = b"event: resource\ndata: ".to_vec();
+        write_json(&mut bytes, &json!({ "type": kind, "resource": WorkerView::from(&worker) }));
+        Ok((bytes.into(), Last::No))
+    }
+}
+
+fn sight(id: Option<u64>, sight: &Sight) -> Bytes {
+    let mut bytes = id.map(|id| format!("id: {id}\n")).unwrap_or_default().into_bytes();
+    bytes.extend_from_slice(b"event: resource\ndata: ");
+    match sight {
+        Sight::Added(seen) => write_seen(&mut bytes, "added", seen),
+        Sight::Updated(seen) => write_seen(&mut bytes, "updated", seen),
+        Sight::Deleted(Gone { kind, namespace, name, version }) => {
+            let metadata =
+                json!({ "name": name, "namespace": namespace, "resourceVersion": version.to_string() });
+            let resource =
+                json!({ "apiVersion": "ostler.dev/v1", "kind": kind.name(), "metadata": metadata });
+            write_json(&mut bytes, &json!({ "type": "deleted", "resource": resource }));
+        }
+    }
+    bytes.into()
+}
+
+fn write_seen(bytes: &mut Vec<u8>, kind: &'static str, seen: &Seen) {
+    #[derive(Serialize)]
+    struct Frame<T> {
+        r#type: &'static str,
+        resource: T,
+    }
+    match seen {
+        Seen::Resource(resource) => write_json(bytes, &Frame { r#type: kind, resource }),
+        Seen::Task(row) => {
+            write_json(bytes, &Frame { r#type: kind, resource: TaskView::from(&**row) });
         }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::{fmt, io};
 
-use ostler_control::store::StoreError;
+use ostler_control::{ControlError, store::StoreError};
 
 pub fn store_failed(error: &StoreError) {
     tracing::error!(%error, "the store could not serve a request");
+}
+
+pub fn stream_failed(error: &ControlError) {
+    tracing::error!(%error, "a stream could not go on");
 }
 
 pub fn accept_failed(error: &io::Error) {

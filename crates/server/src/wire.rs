@@ -1,6 +1,9 @@
 //! What goes over the wire, made from the kernel's types by plain conversions.
 
+pub mod event;
 pub mod list;
 pub mod log_line;
+pub mod message;
 pub mod task;
+pub mod trace;
 pub mod worker;

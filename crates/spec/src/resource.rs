@@ -152,7 +152,7 @@ fn read_metadata(fields: &mut Fields<'_, '_>) -> Metadata {
 const MAX_KEY: usize = 253;
 
 /// Words that stand behind a resource in a route.
-const RESERVED_NAMES: &[&str] = &["status", "logs", "exec", "scale", "proxy", "binding"];
+const RESERVED_NAMES: &[&str] = &["status", "logs", "exec", "scale", "proxy", "binding", "watch"];
 
 /// Whether a resource may be called this.
 pub fn check_name(name: &str) -> Result<(), String> {

@@ -136,7 +136,6 @@ impl TaskSpec {
 
     fn refusals(&self) -> Vec<Problem> {
         let mut refusals = Refusals::none();
-        refusals.refuse_if(self.mode == TaskMode::Template, "spec.mode", "mode template");
         let non_retryable = !self.message_retry.non_retryable.is_empty();
         let path = "spec.message_retry.non_retryable";
         refusals.refuse_if(non_retryable, path, "the field message_retry.non_retryable");

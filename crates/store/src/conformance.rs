@@ -20,6 +20,7 @@ pub mod histories;
 pub mod journals;
 pub mod lists;
 pub mod pauses;
+pub mod selecting;
 pub mod sessions;
 pub mod together;
 pub mod workers;
@@ -144,6 +145,12 @@ cases! { $
         who_may_not_claim_gets_nothing_that_comes
         the_same_claim_twice_at_once_gets_the_same
         two_of_one_session_come_along;
+    selecting:
+        resources_are_selected_before_they_are_paged
+        tasks_are_selected_before_they_are_paged
+        namespaces_are_those_that_something_lives_in
+        changes_of_resources_are_told_in_the_log
+        what_was_told_long_ago_is_forgotten_in_chapters;
     forgetting:
         of_a_forgotten_task_nothing_is_left
         others_stay_as_they_were

@@ -21,7 +21,7 @@ use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp, queue
 use tokio::sync::watch;
 
 pub use postgres::PostgresStore;
-pub use query::{Answer, FirmLog, Query, StoreExt, TaskFilter, TaskRef, TaskRow};
+pub use query::{Answer, FirmLog, Query, ResourceFilter, StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow};
 pub use sqlite::SqliteStore;
 
 #[async_trait]

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use ostler_kernel::{
-    BlobId, BlockerId, Entry, Event, Run, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Worker,
+    BlobId, BlockerId, Entry, Event, Run, RunId, Selector, Session, SessionId, Step, Task, TaskId, Timestamp,
+    Worker,
     resource::{ResourceKey, StoredResource},
     run::{RunView, blocker::Blocker},
-    task::input::Input,
+    task::{TaskRequest, input::Input},
 };
 
 use crate::{Store, StoreError};
@@ -84,14 +85,22 @@ pub enum Query {
     /// When the next run wakes or expires.
     NextDue,
     Resource(ResourceKey),
-    Resources {
-        kind: String,
-        namespace: Option<String>,
-        /// The namespace and name behind which to go on.
-        after: Option<(String, String)>,
-        limit: usize,
-    },
+    /// By namespace and name.
+    Resources(ResourceFilter),
+    /// Every namespace that a resource or a task lives in.
+    Namespaces,
     Blob(BlobId),
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ResourceFilter {
+    pub kind: String,
+    pub namespace: Option<String>,
+    /// The namespace and name behind which to go on.
+    pub after: Option<(String, String)>,
+    /// Only those whose labels it holds for. A page is full as long as there are any.
+    pub labels: Selector,
+    pub limit: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +118,56 @@ pub struct TaskFilter {
     pub archived: bool,
     /// Only tasks older than this one: the cursor of a list that shows the newest first.
     pub before: Option<TaskId>,
+    /// Only tasks whose labels it holds for.
+    pub labels: Selector,
+    /// Only tasks of this agent, or of this system.
+    pub agent: Option<String>,
+    pub system: Option<String>,
     pub limit: usize,
+    /// How many tasks are looked at by what no index knows: labels, agent, system. There may be a million of them, so
+    /// a page can end early and say where; none means no bound.
+    pub look_at: Option<usize>,
+}
+
+/// A part of a list of tasks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TaskPage {
+    pub rows: Vec<TaskRow>,
+    /// The last task that was looked at, if the page ended there though it was not full.
+    pub stopped_at: Option<TaskId>,
+}
+
+impl From<TaskPage> for Vec<TaskRow> {
+    fn from(page: TaskPage) -> Self {
+        page.rows
+    }
+}
+
+impl TaskPage {
+    /// Takes from tasks in the order of the list as many as the filter wants.
+    pub fn of<E>(
+        filter: &TaskFilter,
+        candidates: impl Iterator<Item = Result<TaskRow, E>>,
+    ) -> Result<Self, E> {
+        let mut page = Self::default();
+        let bound = filter.look_at.filter(|_| filter.is_selective()).unwrap_or(usize::MAX);
+        let mut last = None;
+        for (looked_at, row) in candidates.enumerate() {
+            if page.rows.len() >= filter.limit {
+                break;
+            }
+            if looked_at >= bound {
+                page.stopped_at = last;
+                break;
+            }
+            let row = row?;
+            last = Some(row.task.id);
+            if filter.selects(&row.task.request) {
+                page.rows.push(row);
+            }
+        }
+        Ok(page)
+    }
 }
 
 /// How the tasks of a filter are found among a million that succeeded.
@@ -127,6 +185,19 @@ pub(crate) enum Way {
 pub(crate) const TROUBLED: &str = "state IN ('failed', 'dead_letter', 'cancelled', 'dropped')";
 
 impl TaskFilter {
+    /// Whether tasks have to be looked at one by one.
+    pub fn is_selective(&self) -> bool {
+        !self.labels.is_empty() || self.agent.is_some() || self.system.is_some()
+    }
+
+    /// Whether a task is meant, as far as no index knows it.
+    pub fn selects(&self, request: &TaskRequest) -> bool {
+        self.labels.matches(&request.labels)
+            && self.agent.as_ref().is_none_or(|agent| *agent == request.agent)
+            // No task is for a system yet.
+            && self.system.is_none()
+    }
+
     pub(crate) fn way(&self) -> Way {
         let all = |names: &[&str]| {
             !self.states.is_empty() && self.states.iter().all(|state| names.contains(&state.as_str()))
@@ -173,6 +244,7 @@ impl FirmLog {
 pub enum Answer {
     Task(Option<TaskRow>),
     Tasks(Vec<TaskRow>),
+    TaskPage(TaskPage),
     RunView(Option<Box<RunView>>),
     Run(Option<Box<Run>>),
     Runs(Vec<Run>),
@@ -188,6 +260,7 @@ pub enum Answer {
     Count(usize),
     Resource(Option<StoredResource>),
     Resources(Vec<StoredResource>),
+    Names(Vec<String>),
     Blob(Option<Vec<u8>>),
 }
 
@@ -209,7 +282,9 @@ macro_rules! typed {
 
 typed! {
     task(reference: TaskRef) = Query::Task(reference) => Task -> Option<TaskRow>;
-    tasks(filter: TaskFilter) = Query::Tasks(filter) => Tasks -> Vec<TaskRow>;
+    task_page(filter: TaskFilter) = Query::Tasks(filter) => TaskPage -> TaskPage;
+    /// As many as the filter lets through, where the page has no end of its own.
+    tasks(filter: TaskFilter) = Query::Tasks(filter) => TaskPage -> Vec<TaskRow>;
     old_tasks(before: Timestamp, after: Option<TaskId>, limit: usize) =
         Query::OldTasks { before, after, limit } => Tasks -> Vec<TaskRow>;
     run_view(run: RunId) = Query::RunView(run) => RunView -> Option<Box<RunView>>;
@@ -234,8 +309,8 @@ typed! {
     due(now: Timestamp, limit: usize) = Query::Due { now, limit } => Runs -> Vec<Run>;
     next_due() = Query::NextDue => Time -> Option<Timestamp>;
     resource(key: ResourceKey) = Query::Resource(key) => Resource -> Option<StoredResource>;
-    resources(kind: String, namespace: Option<String>, after: Option<(String, String)>, limit: usize) =
-        Query::Resources { kind, namespace, after, limit } => Resources -> Vec<StoredResource>;
+    resources(filter: ResourceFilter) = Query::Resources(filter) => Resources -> Vec<StoredResource>;
+    namespaces() = Query::Namespaces => Names -> Vec<String>;
     blob(blob: BlobId) = Query::Blob(blob) => Blob -> Option<Vec<u8>>;
 }
 

@@ -67,7 +67,8 @@ impl Attempts {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
-            | EventBody::InputAccepted { .. } => None,
+            | EventBody::InputAccepted { .. }
+            | EventBody::ResourceChanged(_) => None,
         }
     }
 

@@ -165,7 +165,8 @@ impl Journal {
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. }
-            | EventBody::TaskEnded { .. } => {}
+            | EventBody::TaskEnded { .. }
+            | EventBody::ResourceChanged(_) => {}
         }
     }
 

@@ -1,10 +1,13 @@
 //! Queries: each a look through the rows.
 
+use std::collections::BTreeSet;
+
 use ostler_kernel::{
     Event, Run, RunId, RunState, Session, Step, StepId, Task, TaskId, Timestamp,
+    resource::StoredResource,
     run::{RunView, blocker::Blocker},
 };
-use ostler_store::{Answer, FirmLog, Query, TaskFilter, TaskRef, TaskRow};
+use ostler_store::{Answer, FirmLog, Query, ResourceFilter, TaskFilter, TaskPage, TaskRef, TaskRow};
 
 use super::tables::Tables;
 
@@ -12,7 +15,7 @@ impl Tables {
     pub fn read(&self, query: Query) -> Answer {
         match query {
             Query::Task(reference) => Answer::Task(self.task(&reference).cloned()),
-            Query::Tasks(filter) => Answer::Tasks(self.tasks(&filter)),
+            Query::Tasks(filter) => Answer::TaskPage(self.tasks(&filter)),
             Query::OldTasks { before, after, limit } => {
                 let end = TaskId::from_parts(before, 0, 0);
                 let old = self.tasks.range(..end).map(|(_, row)| row);
@@ -61,15 +64,12 @@ impl Tables {
             Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
             Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),
             Query::Resource(key) => Answer::Resource(self.resources.get(&key).cloned()),
-            Query::Resources { kind, namespace, after, limit } => {
-                let wanted = self.resources.values().filter(|resource| {
-                    let key = &resource.key;
-                    let place = (key.namespace.clone(), key.name.clone());
-                    key.kind == kind
-                        && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
-                        && after.as_ref().is_none_or(|after| place > *after)
-                });
-                Answer::Resources(wanted.take(limit).cloned().collect())
+            Query::Resources(filter) => Answer::Resources(self.resources(&filter)),
+            Query::Namespaces => {
+                let of_tasks = self.tasks.values().map(|row| row.task.namespace.clone());
+                let of_resources = self.resources.keys().map(|key| key.namespace.clone());
+                let all: BTreeSet<String> = of_tasks.chain(of_resources).collect();
+                Answer::Names(all.into_iter().collect())
             }
             Query::Blob(blob) => Answer::Blob(self.blobs.get(&blob).cloned()),
         }
@@ -111,15 +111,40 @@ impl Tables {
         self.tasks.values().find(|row| wanted(&row.task))
     }
 
-    fn tasks(&self, filter: &TaskFilter) -> Vec<TaskRow> {
-        let TaskFilter { namespace, states, archived, before, limit } = filter;
+    fn resources(&self, filter: &ResourceFilter) -> Vec<StoredResource> {
+        let ResourceFilter { kind, namespace, after, labels, limit } = filter;
+        let wanted = self.resources.values().filter(|resource| {
+            let key = &resource.key;
+            let place = (key.namespace.clone(), key.name.clone());
+            key.kind == *kind
+                && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+                && after.as_ref().is_none_or(|after| place > *after)
+                && labels.matches(&resource.labels())
+        });
+        wanted.take(*limit).cloned().collect()
+    }
+
+    fn tasks(&self, filter: &TaskFilter) -> TaskPage {
+        let TaskFilter { namespace, states, archived, before, limit, .. } = filter;
         let wanted = |row: &&TaskRow| {
             namespace.as_ref().is_none_or(|namespace| *namespace == row.task.namespace)
                 && (states.is_empty() || states.iter().any(|state| state == row.task.state.name()))
                 && (*archived || row.archived_at.is_none())
                 && before.is_none_or(|before: TaskId| row.task.id < before)
         };
-        self.tasks.values().rev().filter(wanted).take(*limit).cloned().collect()
+        let candidates: Vec<&TaskRow> = self.tasks.values().rev().filter(wanted).collect();
+        let is_bounded = filter.is_selective();
+        let bound = filter.look_at.filter(|_| is_bounded).unwrap_or(usize::MAX).min(candidates.len());
+        let (looked_at, beyond) = candidates.split_at(bound);
+        let mut found: Vec<&TaskRow> =
+            looked_at.iter().copied().filter(|row| filter.selects(&row.task.request)).collect();
+        let is_full = found.len() >= *limit;
+        found.truncate(*limit);
+        let last = looked_at.last().map(|row| row.task.id);
+        TaskPage {
+            rows: found.into_iter().cloned().collect(),
+            stopped_at: last.filter(|_| !is_full && !beyond.is_empty()),
+        }
     }
 
     fn run_view(&self, run: RunId) -> Option<RunView> {

@@ -149,11 +149,9 @@ impl Tables {
     fn append_event(&mut self, task: TaskId, at: Timestamp, body: EventBody) {
         self.position += 1;
         let position = self.position;
-        let mut seq = 0;
-        self.on_task(task, |row| {
-            row.last_seq += 1;
-            seq = row.last_seq;
-        });
+        // A log may be of something else than a task.
+        let seq = self.events.iter().filter(|event| event.task == task).count() as u64 + 1;
+        self.on_task(task, |row| row.last_seq = seq);
         self.events.push(Event { seq, position, task, at, body });
     }
 

@@ -39,8 +39,8 @@ impl Bug {
     /// All there are. The conditions are those that the kernel's commands really state.
     pub fn all() -> Vec<Bug> {
         use Command::{
-            Accept, AcceptInput, Apply, Cancel, Expire, Finish, Journal, Register, Renew, Resolve, TakeOver,
-            Wake, Yield,
+            Accept, AcceptInput, Apply, Cancel, Delete, Expire, Finish, Journal, Register, Renew, Resolve,
+            TakeOver, Wake, Yield,
         };
         use Condition::{Counter, Inputs, Resource, Run, Session, SessionKey, TaskKey, TaskName, Worker};
         let named = [
@@ -79,6 +79,7 @@ impl Bug {
             (Register, Worker),
             (Renew, Worker),
             (Apply, Resource),
+            (Delete, Resource),
         ];
         let unchecked = conditions.map(|(command, condition)| Bug::Unchecked(command, condition));
         named.into_iter().chain(unchecked).collect()

@@ -12,12 +12,12 @@ use ostler_kernel::{
         accept::{Acceptance, accept},
     },
 };
-use ostler_spec::{Resource, Spec, TaskSpec};
+use ostler_spec::{Kind, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
 use crate::{
-    Control, ControlError,
+    Control, ControlError, Effect,
     plans::{jitter, millis},
     systems::Doer,
 };
@@ -49,12 +49,49 @@ impl NewTask {
 }
 
 impl Control {
-    pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
+    /// The task as it would be accepted. Nothing is written.
+    pub async fn try_task(&self, new: NewTask) -> Result<Task, ControlError> {
+        self.check_task(&new).await?;
+        let doer = self.doer(&new, Effect::DryRun).await?;
+        self.check_quotas(&new.namespace, &doer.first.agent).await?;
+        if let Some(name) = &new.name {
+            let reference = TaskRef::Name { namespace: new.namespace.clone(), name: name.clone() };
+            if self.store.task(reference).await?.is_some() {
+                return Err(ControlError::NameTaken { name: name.clone() });
+            }
+        }
+        let acceptance = self.acceptance(&new, &doer).await?;
+        Ok(accept(acceptance, self.runtime.now()).0)
+    }
+
+    /// What can be said of a task before those who do it are looked at.
+    async fn check_task(&self, new: &NewTask) -> Result<(), ControlError> {
         let problems = Spec::Task(new.spec.clone()).unsupported();
         if !problems.is_empty() {
             return Err(ControlError::Invalid(problems));
         }
-        let doer = self.doer(&new).await?;
+        // Templates and tasks are asked for by the same names.
+        if let Some(name) = &new.name
+            && self.resource(Kind::Task, &new.namespace, name).await?.is_some()
+        {
+            return Err(ControlError::Conflict(format!("there is a template {name:?} already")));
+        }
+        Ok(())
+    }
+
+    /// Keeps a template, which is never run itself.
+    pub async fn apply_template(&self, template: Resource, effect: Effect) -> Result<Resource, ControlError> {
+        let (namespace, name) = (&template.metadata.namespace, &template.metadata.name);
+        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
+        if self.store.task(reference).await?.is_some() {
+            return Err(ControlError::NameTaken { name: name.clone() });
+        }
+        self.apply_as(template, effect).await
+    }
+
+    pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
+        self.check_task(&new).await?;
+        let doer = self.doer(&new, Effect::Real).await?;
         let has_room = self.check_quotas(&new.namespace, &doer.first.agent).await;
         if let Err(too_many) = has_room {
             return self.accepted_before(&new, &doer).await?.ok_or(too_many);
@@ -74,7 +111,7 @@ impl Control {
                     return self.same_again(&new, &task.request, key.clone()).await;
                 }
                 Some(Expect::TaskName { name, .. }) => {
-                    return Err(ControlError::Conflict(format!("there is a task {name:?} already")));
+                    return Err(ControlError::NameTaken { name: name.clone() });
                 }
                 // Someone else spoke in the same session; look again.
                 _ => {}

@@ -9,8 +9,16 @@ use crate::{Control, ControlError, Created, NewTask};
 /// The label that names the repeated task.
 pub const SOURCE_TASK: &str = "ostler.dev/source-task";
 
+/// The same, for those who wrote their manifests for another system.
+pub const ORLOJ_SOURCE_TASK: &str = "orloj.dev/source-task";
+
 impl Control {
-    pub async fn retry(&self, task: TaskId) -> Result<Created, ControlError> {
+    /// `change` has the last word on what is asked for this time.
+    pub async fn retry(
+        &self,
+        task: TaskId,
+        change: impl FnOnce(TaskSpec) -> Result<TaskSpec, ControlError>,
+    ) -> Result<Created, ControlError> {
         let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
         let former = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?.task;
         if !former.state.is_terminal() {
@@ -18,13 +26,13 @@ impl Control {
         }
         let mut labels = former.request.labels.clone();
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
-        let spec = spec(&former);
+        let spec = change(spec_of(&former))?;
         self.create_task(NewTask { namespace: former.namespace, name: None, labels, spec }).await
     }
 }
 
 /// The request as it could have been written, with the agent as it is now.
-fn spec(task: &ostler_kernel::Task) -> TaskSpec {
+pub(super) fn spec_of(task: &ostler_kernel::Task) -> TaskSpec {
     let request = &task.request;
     let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
     let backoff = duration(request.retry.backoff_ms);

@@ -1,9 +1,14 @@
 //! Forgets tasks that ended long ago, so that a store does not grow without end. Walks from the oldest task on; those
-//! that are not over, or not for long enough, are passed by.
+//! that are not over, or not for long enough, are passed by. What was told of resources that are gone goes too.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use ostler_kernel::task::forget::forget;
+use ostler_kernel::{
+    EventBody, Timestamp,
+    event::ResourceChanged,
+    resource::{ResourceKey, forget_log, log_of},
+    task::forget::forget,
+};
 use ostler_store::{StoreError, StoreExt};
 
 use crate::Control;
@@ -25,6 +30,9 @@ impl Control {
                 Ok(forgotten) => tracing::info!(forgotten, ?keep, "old tasks were forgotten"),
                 Err(error) => tracing::warn!(%error, "old tasks could not be forgotten"),
             }
+            if let Err(error) = self.forget_changes_before(keep).await {
+                tracing::warn!(%error, "old changes of resources could not be forgotten");
+            }
         }
     }
 
@@ -42,5 +50,43 @@ impl Control {
             // One that is refused was forgotten by another server.
             forgotten += self.store.commit(bundles).await?.iter().filter(|result| result.is_ok()).count();
         }
+    }
+
+    /// Walks through the oldest part of the log, of which little is left once old tasks are gone.
+    async fn forget_changes_before(&self, keep: Duration) -> Result<(), StoreError> {
+        let by = self.runtime.now().before(keep);
+        let (mut position, mut seen) = (0, BTreeSet::new());
+        loop {
+            let events = self.store.log(position, AT_ONCE).await?;
+            let Some(last) = events.last() else { return Ok(()) };
+            position = last.position;
+            for event in events {
+                if event.at > by {
+                    return Ok(());
+                }
+                if let EventBody::ResourceChanged(changed) = &event.body
+                    && seen.insert(event.task)
+                    && self.is_past(changed, event.task, by).await?
+                {
+                    self.store.commit(vec![forget_log(event.task)]).await?;
+                }
+            }
+        }
+    }
+
+    /// Whether the log of a resource tells nothing that is so, and told nothing lately.
+    async fn is_past(
+        &self,
+        changed: &ResourceChanged,
+        log: ostler_kernel::TaskId,
+        by: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let ResourceChanged { kind, namespace, name, .. } = changed.clone();
+        let key = ResourceKey { kind, namespace, name };
+        let present = self.store.resource(key.clone()).await?;
+        if present.is_some_and(|present| log_of(&key, present.version) == log) {
+            return Ok(false);
+        }
+        Ok(self.store.events(log, 0, usize::MAX).await?.iter().all(|event| event.at <= by))
     }
 }

@@ -46,6 +46,8 @@ pub enum Clash {
     Entry { session: SessionId, seq: u64 },
     #[error("input {number} of {task} is there already")]
     Input { task: TaskId, number: u64 },
+    #[error("someone else wrote to the log of {task} at the same time")]
+    Event { task: TaskId },
 }
 
 impl Refusal {
@@ -70,9 +72,9 @@ impl Clash {
             Write::Step(step) => Some(Clash::StepNotOpen { id: step.id }),
             Write::Entry { session, seq, .. } => Some(Clash::Entry { session: *session, seq: *seq }),
             Write::Input(input) => Some(Clash::Input { task: input.task, number: input.number }),
+            Write::Event { task, .. } => Some(Clash::Event { task: *task }),
             Write::Task(_)
             | Write::RunProgress(_)
-            | Write::Event { .. }
             | Write::Consume { .. }
             | Write::Blocker(_)
             | Write::Archive { .. }

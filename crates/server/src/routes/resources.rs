@@ -1,20 +1,31 @@
-//! Declared objects of every kind but Task, which has routes of its own.
+//! Declared objects of every kind: put in place, listed, read, replaced, deleted, watched. Task and Worker have routes of
+//! their own beside these.
+
+mod status;
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use ostler_control::{Precondition, ResourcePage};
 use ostler_spec::{Kind, Resource, kinds};
+use serde_json::json;
 
 use super::{
     answer,
-    table::{Need, Route, Routes},
+    parameter::{AFTER, DRY_RUN, DRY_RUN_CAMEL, IF_MATCH, LABEL_SELECTOR, LABELS, LIMIT, NAMESPACE, SCOPE},
+    table::{Body, Need, Route, Routes, Shape},
+    watch,
 };
 use crate::{
     gate::App,
     manifest,
     parameters::{Name, Parameters, Scope},
+    precondition,
     problem::Problem,
     wire::list::List,
 };
@@ -28,32 +39,81 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
-    Routes::new()
-        .add(Route::get(&all, Need::Read, format!("Resources of kind {kind}.")), move |app, parameters| {
-            list(kind, app, parameters)
-        })
+    // An MCP server is a program that this machine starts.
+    let change = if kind == Kind::McpServer { Need::Administer } else { Need::Write };
+    let deleted = if kind == Kind::McpServer { (200, Shape::Json("Deleted")) } else { (204, Shape::Nothing) };
+    let routes = Routes::new()
         .add(
-            Route::post(&all, Need::Write, format!("Puts a resource of kind {kind} in place.")),
+            Route::get(&all, Need::Read, format!("Resources of kind {kind}."))
+                .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
+                .answers(200, Shape::List(kind)),
+            move |app, parameters| list(kind, app, parameters),
+        )
+        .add(
+            Route::post(&all, change, format!("Puts a resource of kind {kind} in place."))
+                .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
+                .carries(Body::Manifest(kind))
+                .answers(201, Shape::Resource(kind)),
             move |app, parameters, headers, body| apply(kind, app, parameters, headers, body),
         )
         .add(
-            Route::get(&one, Need::Read, format!("A resource of kind {kind}.")),
+            Route::get(&one, Need::Read, format!("A resource of kind {kind}."))
+                .takes(&[NAMESPACE])
+                .answers(200, Shape::Resource(kind)),
             move |app, name, parameters| read(kind, app, name, parameters),
         )
         .add(
-            Route::delete(&one, Need::Write, format!("Deletes a resource of kind {kind}.")),
-            move |app, name, parameters| delete(kind, app, name, parameters),
+            Route::put(&one, change, format!("Replaces a resource of kind {kind}, or renames it."))
+                .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
+                .heeds(&[IF_MATCH])
+                .carries(Body::Manifest(kind))
+                .answers(200, Shape::Resource(kind)),
+            move |app, name, parameters, headers, body| replace(kind, app, name, parameters, headers, body),
         )
+        .add(
+            Route::delete(&one, change, format!("Deletes a resource of kind {kind}."))
+                .takes(&[NAMESPACE])
+                .heeds(&[IF_MATCH])
+                .answers(deleted.0, deleted.1),
+            move |app, name, parameters, headers| delete(kind, app, name, parameters, headers),
+        )
+        .merge(watch::routes_of(kind));
+    if has_status(kind) { routes.merge(status::routes_of(kind)) } else { routes }
+}
+
+/// Of the others nothing is found out.
+fn has_status(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Agent
+            | Kind::AgentSystem
+            | Kind::ModelEndpoint
+            | Kind::Tool
+            | Kind::Memory
+            | Kind::AgentPolicy
+            | Kind::TaskSchedule
+            | Kind::TaskWebhook
+    )
 }
 
 async fn list(kind: Kind, State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
-    let parameters = parameters.only(&["namespace", "limit", "after"])?;
-    let namespace = match parameters.scope()? {
-        Scope::One(namespace) => Some(namespace),
-        Scope::All => None,
+    let parameters = parameters.only(&["namespace", "limit", "after", "labelSelector", "labels"])?;
+    page(kind, &app, &parameters).await
+}
+
+/// A page of resources, by namespace and name.
+pub async fn page(kind: Kind, app: &App, parameters: &Parameters) -> Result<Response, Problem> {
+    let limit = parameters.limit()?;
+    let page = ResourcePage {
+        namespace: match parameters.scope()? {
+            Scope::One(namespace) => Some(namespace),
+            Scope::All => None,
+        },
+        after: parameters.get("after").map(cursor).transpose()?,
+        labels: parameters.selector()?,
+        limit: limit + 1,
     };
-    let (limit, after) = (parameters.limit()?, parameters.get("after").map(cursor).transpose()?);
-    let found = app.control.resources(kind, namespace, after, limit + 1).await?;
+    let found = app.control.page(kind, page).await?;
     Ok(answer(StatusCode::OK, &List::page(found, limit, Resource::key)))
 }
 
@@ -73,9 +133,10 @@ async fn apply(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let parameters = parameters.only(&["namespace"])?;
+    let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
     let resource = manifest::resource(kind, &headers, &body, parameters.namespace()?)?;
-    Ok(answer(StatusCode::CREATED, &app.control.apply(resource).await?))
+    let stored = app.control.apply_as(resource, parameters.effect()?).await?;
+    Ok(answer(StatusCode::CREATED, &stored))
 }
 
 async fn read(
@@ -90,13 +151,39 @@ async fn read(
     Ok(answer(StatusCode::OK, &resource))
 }
 
+/// Puts what the body says in the place of the resource with this name.
+pub async fn replace(
+    kind: Kind,
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
+    let namespace = parameters.namespace_or_default()?;
+    let resource = manifest::resource(kind, &headers, &body, Some(namespace))?;
+    if app.control.resource(kind, namespace, &name).await?.is_none() {
+        return Err(Problem::not_found(kind.name(), &name));
+    }
+    let given = resource.metadata.resource_version.clone();
+    let precondition = precondition::required(&headers, given)?;
+    let stored = app.control.replace(&name, resource, &precondition, parameters.effect()?).await?;
+    Ok(answer(StatusCode::OK, &stored))
+}
+
 async fn delete(
     kind: Kind,
     State(app): State<Arc<App>>,
     Name(name): Name,
     parameters: Parameters,
-) -> Result<StatusCode, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace"])?;
-    app.control.delete(kind, parameters.namespace_or_default()?, &name).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let precondition = precondition::of(&headers)?.unwrap_or(Precondition::Any);
+    app.control.delete_if(kind, parameters.namespace_or_default()?, &name, &precondition).await?;
+    Ok(match kind {
+        Kind::McpServer => answer(StatusCode::OK, &json!({ "deleted": name })),
+        _ => StatusCode::NO_CONTENT.into_response(),
+    })
 }

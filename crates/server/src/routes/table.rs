@@ -1,11 +1,12 @@
-//! Every route, declared once: its method and path, what its caller must be allowed to, and what it is for. The
-//! router, the check of who may call it and its description all come from this one place, so that none can be
-//! forgotten.
+//! Every route, declared once: its method and path, what its caller must be allowed to, what it is for, what it takes and
+//! what it answers. The router, the check of who may call it and its description all come from this one place, so that
+//! none can be forgotten.
 
 use std::sync::Arc;
 
 use axum::{Router, handler::Handler, routing::MethodFilter};
 use http::Method;
+use ostler_spec::Kind;
 
 use crate::gate::App;
 
@@ -22,6 +23,19 @@ pub enum Need {
     Administer,
 }
 
+impl Need {
+    /// The least role that may.
+    pub fn role(self) -> Option<&'static str> {
+        match self {
+            Need::Nothing => None,
+            Need::Read => Some("reader"),
+            Need::Write => Some("writer"),
+            Need::Report => Some("controller"),
+            Need::Administer => Some("admin"),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
@@ -30,19 +44,106 @@ pub struct Route {
     pub need: Need,
     /// What it is for, in a sentence.
     pub summary: String,
+    /// What may stand behind the question mark.
+    pub parameters: Vec<&'static Parameter>,
+    /// Headers that it looks at.
+    pub headers: Vec<&'static Parameter>,
+    pub body: Body,
+    pub answers: Vec<(u16, Shape)>,
+}
+
+/// A parameter of an address, or a header.
+#[derive(Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Value {
+    Text,
+    /// True or false.
+    Flag,
+    /// From 1 to the most that a page may hold.
+    Limit,
+    /// A place in a log.
+    Place,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    Nothing,
+    /// A manifest, as JSON or YAML.
+    Manifest(Kind),
+    /// JSON of a shape that the description names; it may be left out.
+    Optional(&'static str),
+    Json(&'static str),
+}
+
+/// What an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Nothing,
+    Resource(Kind),
+    List(Kind),
+    /// A shape that the description names.
+    Json(&'static str),
+    /// Server-sent events.
+    Events,
+    Text,
+    Bytes,
 }
 
 impl Route {
     pub fn get(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), need, summary: summary.into() }
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            need,
+            summary: summary.into(),
+            parameters: Vec::new(),
+            headers: Vec::new(),
+            body: Body::Nothing,
+            answers: Vec::new(),
+        }
     }
 
     pub fn post(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
         Self { method: Method::POST, ..Self::get(path, need, summary) }
     }
 
+    pub fn put(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
+        Self { method: Method::PUT, ..Self::get(path, need, summary) }
+    }
+
     pub fn delete(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
         Self { method: Method::DELETE, ..Self::get(path, need, summary) }
+    }
+
+    #[must_use]
+    pub fn takes(mut self, parameters: &[&'static Parameter]) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    #[must_use]
+    pub fn heeds(mut self, headers: &[&'static Parameter]) -> Self {
+        self.headers.extend(headers);
+        self
+    }
+
+    #[must_use]
+    pub fn carries(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+
+    #[must_use]
+    pub fn answers(mut self, status: u16, shape: Shape) -> Self {
+        self.answers.push((status, shape));
+        self
     }
 }
 

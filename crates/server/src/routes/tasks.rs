@@ -1,54 +1,163 @@
-//! Tasks: accept, list, read; what is done to them and what they tell is in the files below.
+//! Tasks: accept, list, read, delete; what is done to them and what they tell is in the files below. A task's request never
+//! changes. A template is no task: it is kept like any other resource, and is never run itself.
 
 mod commands;
 mod log;
+mod observe;
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 use ostler_control::{
-    Created,
-    store::{TaskFilter, TaskRow},
+    ControlError, Created, Effect, Precondition,
+    store::{TaskFilter, TaskPage, TaskRow},
 };
-use ostler_kernel::TaskId;
+use ostler_kernel::{TaskId, Timestamp};
+use ostler_spec::{Kind, TaskMode};
 
 use super::{
     answer,
-    table::{Need, Route, Routes},
+    parameter::{
+        AFTER, AGENT, ARCHIVED, BEFORE, BRANCH_ID, DRY_RUN, DRY_RUN_CAMEL, FROM_AGENT, IDEMPOTENCY_KEY,
+        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, PHASE, RERUN,
+        SCOPE, SEQUENCE, STATE, SYSTEM, TO_AGENT, TRACE_ID,
+    },
+    resources,
+    table::{Body, Need, Route, Routes, Shape},
+    watch,
 };
 use crate::{
     gate::App,
     manifest,
     parameters::{Name, Parameters, Scope},
+    precondition,
     problem::Problem,
     wire::{
         list::List,
-        task::{STATES, TaskView},
+        task::{PHASES, STATES, TaskView},
     },
 };
 
 pub fn routes() -> Routes {
+    let task = Shape::Resource(Kind::Task);
     let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary);
-    let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary);
-    Routes::new()
-        .add(get("/v1/tasks", "Tasks, the newest first."), list)
-        .add(post("/v1/tasks", "Accepts a task: once this is answered, it survives."), create)
-        .add(get("/v1/tasks/{task}", "A task, by its name or its uid."), read)
-        .add(post("/v1/tasks/{task}/cancel", "Ends a task at once."), commands::cancel)
-        .add(post("/v1/tasks/{task}/retry", "Asks for an ended task again: a new task."), commands::retry)
-        .add(post("/v1/tasks/{task}/release", "Lets a quarantined task go on."), commands::release)
-        .add(post("/v1/tasks/{task}/archive", "Puts an ended task out of sight."), commands::archive)
-        .add(get("/v1/tasks/{task}/steps", "What was done for a task, step by step."), log::steps)
-        .add(get("/v1/tasks/{task}/events", "A task's log, as a list or live."), log::events)
-        .add(get("/v1/tasks/{task}/logs", "A task's log as lines for people."), log::logs)
+    let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary).takes(&[NAMESPACE]);
+    let listed = get("/v1/tasks", "Tasks, the newest first.")
+        .takes(&[SCOPE, LIMIT, AFTER, BEFORE, LABEL_SELECTOR, LABELS])
+        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE])
+        .answers(200, Shape::List(Kind::Task));
+    let created = post("/v1/tasks", "Accepts a task: once this is answered, it survives.")
+        .takes(&[DRY_RUN, DRY_RUN_CAMEL, RERUN])
+        .heeds(&[IDEMPOTENCY_KEY])
+        .carries(Body::Json("TaskRequest"))
+        .answers(201, task)
+        .answers(200, task);
+    let replaced = Route::put("/v1/tasks/{task}", Need::Write, "Replaces a template. A task never changes.")
+        .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
+        .heeds(&[IF_MATCH])
+        .carries(Body::Manifest(Kind::Task))
+        .answers(200, task);
+    let deleted =
+        Route::delete("/v1/tasks/{task}", Need::Write, "Forgets an ended task, or deletes a template.")
+            .takes(&[NAMESPACE])
+            .heeds(&[IF_MATCH])
+            .answers(204, Shape::Nothing);
+    let cancelled = post("/v1/tasks/{task}/cancel", "Ends a task at once.")
+        .carries(Body::Optional("CancelRequest"))
+        .answers(200, task);
+    let retried = post("/v1/tasks/{task}/retry", "Asks for an ended task again: a new task.")
+        .carries(Body::Optional("RetryRequest"))
+        .answers(201, task);
+    let routes = Routes::new()
+        .add(listed, list)
+        .add(created, create)
+        .add(
+            get("/v1/tasks/{task}", "A task, by its name or its uid.").takes(&[NAMESPACE]).answers(200, task),
+            read,
+        )
+        .add(replaced, replace)
+        .add(deleted, delete)
+        .add(cancelled, commands::cancel)
+        .add(retried, commands::retry)
+        .add(
+            post("/v1/tasks/{task}/release", "Lets a quarantined task go on.").answers(200, task),
+            commands::release,
+        )
+        .add(
+            post("/v1/tasks/{task}/archive", "Puts an ended task out of sight.").answers(200, task),
+            commands::archive,
+        );
+    routes.merge(tellings()).merge(watch::routes_of(Kind::Task))
 }
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// What a task tells.
+fn tellings() -> Routes {
+    let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary).takes(&[NAMESPACE]);
+    let messages = [PHASE, LIFECYCLE, FROM_AGENT, TO_AGENT, BRANCH_ID, TRACE_ID, LIMIT];
+    Routes::new()
+        .add(
+            get("/v1/tasks/{task}/status", "What a task came to.").answers(200, Shape::Json("Status")),
+            observe::status,
+        )
+        .add(
+            Route::put(
+                "/v1/tasks/{task}/status",
+                Need::Report,
+                "Refused: a task's status follows from its runs.",
+            )
+            .takes(&[NAMESPACE])
+            .heeds(&[IF_MATCH])
+            .carries(Body::Json("StatusReport")),
+            observe::refuse_status,
+        )
+        .add(
+            get("/v1/tasks/{task}/steps", "What was done for a task, step by step.")
+                .answers(200, Shape::Json("Items")),
+            log::steps,
+        )
+        .add(
+            get("/v1/tasks/{task}/events", "A task's log, as a list or live.")
+                .takes(&[SEQUENCE, LIMIT])
+                .heeds(&[LAST_EVENT_ID])
+                .answers(200, Shape::Json("TaskEvents"))
+                .answers(204, Shape::Nothing),
+            log::events,
+        )
+        .add(
+            get("/v1/tasks/{task}/logs", "A task's log as lines for people.")
+                .answers(200, Shape::Json("Logs")),
+            log::logs,
+        )
+        .add(
+            get("/v1/tasks/{task}/messages", "What the agents of a task were told.")
+                .takes(&messages)
+                .answers(200, Shape::Json("Messages")),
+            observe::messages,
+        )
+        .add(
+            get("/v1/tasks/{task}/metrics", "Figures of the messages of a task.")
+                .takes(&messages)
+                .answers(200, Shape::Json("TaskMetrics")),
+            observe::metrics,
+        )
+        .add(
+            get("/v1/tasks/{task}/trace", "A task's log as a trace.").answers(200, Shape::Json("Trace")),
+            observe::trace,
+        )
+}
+
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest that a manifest may hold too.
 const MAX_KEY: usize = 256;
+
+/// How many tasks a list looks at by their labels, agent or system before it ends the page.
+const LOOK_AT: usize = 10_000;
 
 async fn create(
     State(app): State<Arc<App>>,
@@ -56,8 +165,23 @@ async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let parameters = parameters.only(&["namespace"])?;
-    let mut task = manifest::task(&headers, &body, parameters.namespace()?)?;
+    let parameters = parameters.only(&["namespace", "dry_run", "dryRun", "rerun"])?;
+    let (namespace, effect) = (parameters.namespace()?, parameters.effect()?);
+    if parameters.flag("rerun")? {
+        let (namespace, name, api_version) = manifest::rerun(&headers, &body, namespace)?;
+        if effect == Effect::DryRun {
+            return Err(Problem::bad_parameter(
+                "rerun and dry_run: a task that is asked for again is not tried",
+            ));
+        }
+        return created(&app, app.control.rerun(&namespace, &name, api_version).await?).await;
+    }
+    let mut task = manifest::task(&headers, &body, namespace)?;
+    if task.spec.mode == TaskMode::Template {
+        let template = manifest::resource(Kind::Task, &headers, &body, namespace)?;
+        let stored = app.control.apply_template(template, effect).await?;
+        return Ok(answer(StatusCode::CREATED, &stored));
+    }
     if let Some(key) = idempotency_key(&headers)? {
         match &task.spec.idempotency_key {
             Some(written) if written != key => {
@@ -66,6 +190,10 @@ async fn create(
             }
             _ => task.spec.idempotency_key = Some(key.to_owned()),
         }
+    }
+    if effect == Effect::DryRun {
+        let would_be = app.control.try_task(task).await?;
+        return Ok(answer(StatusCode::CREATED, &TaskView::new(&would_be)));
     }
     created(&app, app.control.create_task(task).await?).await
 }
@@ -81,7 +209,7 @@ async fn created(app: &App, created: Created) -> Result<Response, Problem> {
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let Some(value) = headers.get(IDEMPOTENCY) else { return Ok(None) };
     let key =
         std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_utf8("the header Idempotency-Key"))?;
     if key.is_empty() || key.len() > MAX_KEY {
@@ -92,21 +220,59 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
-    let parameters = parameters.only(&["namespace", "state", "limit", "before", "archived"])?;
+    let known = [
+        "namespace",
+        "state",
+        "phase",
+        "limit",
+        "before",
+        "after",
+        "archived",
+        "labelSelector",
+        "labels",
+        "system",
+        "agent",
+        "mode",
+    ];
+    let parameters = parameters.only(&known)?;
+    match parameters.get("mode") {
+        Some("template") => return resources::page(Kind::Task, &app, &parameters).await,
+        None | Some("run") => {}
+        Some(other) => {
+            let detail = format!("mode: expected run or template, found {other:?}");
+            return Err(Problem::bad_parameter(detail));
+        }
+    }
     let limit = parameters.limit()?;
-    let filter = TaskFilter {
+    let TaskPage { rows, stopped_at } = app.control.tasks(filter(&parameters, limit + 1)?).await?;
+    let views = rows.iter().map(TaskView::from).collect();
+    let page = List::page(views, limit, |view| view.metadata.uid.to_string());
+    Ok(answer(StatusCode::OK, &page.or_else_from(stopped_at.map(|task| task.to_string()))))
+}
+
+fn filter(parameters: &Parameters, limit: usize) -> Result<TaskFilter, Problem> {
+    let mut states = parameters.get("state").map(states).transpose()?.unwrap_or_default();
+    if let Some(phases) = parameters.get("phase") {
+        if !states.is_empty() {
+            return Err(Problem::bad_parameter("state and phase: give one of the two"));
+        }
+        states = states_of(phases)?;
+    }
+    let text = |name| parameters.get(name).map(str::to_owned);
+    Ok(TaskFilter {
         namespace: match parameters.scope()? {
             Scope::One(namespace) => Some(namespace),
             Scope::All => None,
         },
-        states: parameters.get("state").map(states).transpose()?.unwrap_or_default(),
+        states,
         archived: parameters.flag("archived")?,
-        before: parameters.get("before").map(before).transpose()?,
-        limit: limit + 1,
-    };
-    let rows = app.control.tasks(filter).await?;
-    let views = rows.iter().map(TaskView::from).collect();
-    Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.metadata.uid.to_string())))
+        before: parameters.one_of(&["before", "after"])?.map(before).transpose()?,
+        labels: parameters.selector()?,
+        agent: text("agent"),
+        system: text("system"),
+        limit,
+        look_at: Some(LOOK_AT),
+    })
 }
 
 fn states(text: &str) -> Result<Vec<String>, Problem> {
@@ -120,6 +286,20 @@ fn states(text: &str) -> Result<Vec<String>, Problem> {
     text.split(',').map(check).collect()
 }
 
+fn states_of(phases: &str) -> Result<Vec<String>, Problem> {
+    let mut states = Vec::new();
+    for phase in phases.split(',') {
+        let found = PHASES.iter().find(|(name, _)| name.eq_ignore_ascii_case(phase.trim()));
+        let Some((_, names)) = found else {
+            let known = PHASES.map(|(name, _)| name).join(", ");
+            let detail = format!("phase: unknown phase {phase:?}; there are {known}");
+            return Err(Problem::bad_parameter(detail));
+        };
+        states.extend(names.iter().map(|name| (*name).to_owned()));
+    }
+    Ok(states)
+}
+
 fn before(text: &str) -> Result<TaskId, Problem> {
     text.parse().map_err(|error| Problem::bad_parameter(format!("before: {error}")))
 }
@@ -129,14 +309,82 @@ async fn read(
     Name(task): Name,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
-    let mut row = find(&app, &task, parameters).await?;
+    let parameters = parameters.only(&["namespace"])?;
+    let namespace = parameters.namespace_or_default()?;
+    let mut row = match app.control.task(namespace, &task).await {
+        Err(ControlError::NotFound { .. }) => return template(&app, namespace, &task).await,
+        found => found?,
+    };
     app.control.count_so_far(&mut row).await?;
     let blocker = app.control.blocker(&row.task).await?;
-    Ok(answer(StatusCode::OK, &TaskView::from(&row).waiting_for(blocker.as_ref())))
+    let (runs, events) = app.control.told(&row).await?;
+    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &runs, &events);
+    Ok(answer(StatusCode::OK, &view))
+}
+
+async fn template(app: &App, namespace: &str, name: &str) -> Result<Response, Problem> {
+    let found = app.control.resource(Kind::Task, namespace, name).await?;
+    let template = found.ok_or_else(|| Problem::not_found("task", name))?;
+    Ok(answer(StatusCode::OK, &template))
+}
+
+async fn replace(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    if let Ok(row) = app.control.task(parameters.namespace_or_default()?, &task).await {
+        let detail = format!("task {:?} was accepted as it is, and never changes", row.task.name);
+        return Err(Problem::new(StatusCode::CONFLICT, "immutable", detail)
+            .remedy("cancel it if it is not wanted, and retry it with `overrides`: that makes a new task"));
+    }
+    resources::replace(Kind::Task, State(app), Name(task), parameters, headers, body).await
+}
+
+async fn delete(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace"])?;
+    let namespace = parameters.namespace_or_default()?;
+    let precondition = precondition::of(&headers)?.unwrap_or(Precondition::Any);
+    match app.control.task(namespace, &task).await {
+        Err(ControlError::NotFound { .. }) => {
+            let deleted = app.control.delete_if(Kind::Task, namespace, &task, &precondition).await;
+            deleted.map_err(|error| match error {
+                ControlError::NotFound { .. } => Problem::not_found("task", &task),
+                other => other.into(),
+            })?;
+        }
+        found => {
+            let row = found?;
+            check_version(&row, &precondition)?;
+            app.control.delete_task(row.task.id).await?;
+        }
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn check_version(row: &TaskRow, precondition: &Precondition) -> Result<(), Problem> {
+    match precondition {
+        Precondition::Version(wanted) if *wanted != row.task.version.to_string() => {
+            let detail = format!("task {:?} is at version {}, not {wanted}", row.task.name, row.task.version);
+            Err(Problem::new(StatusCode::CONFLICT, "conflict", detail))
+        }
+        Precondition::Version(_) | Precondition::Any => Ok(()),
+    }
 }
 
 /// The task that an address names, by its name or its uid.
 async fn find(app: &App, task: &str, parameters: Parameters) -> Result<TaskRow, Problem> {
     let parameters = parameters.only(&["namespace"])?;
     Ok(app.control.task(parameters.namespace_or_default()?, task).await?)
+}
+
+fn now(app: &App) -> Timestamp {
+    app.runtime.now()
 }

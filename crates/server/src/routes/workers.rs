@@ -3,41 +3,116 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use ostler_kernel::worker::Standing;
 
 use super::{
     answer,
-    table::{Need, Route, Routes},
+    parameter::{AFTER, IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIMIT, NAME, SCOPE},
+    table::{Body, Need, Route, Routes, Shape},
 };
 use crate::{
     gate::App,
-    parameters::{Name, Parameters},
+    parameters::{Name, Parameters, last_event_id},
     problem::Problem,
+    sse,
     wire::{list::List, worker::WorkerView},
 };
 
 pub fn routes() -> Routes {
     let routes = Routes::new()
-        .add(Route::get("/v1/workers", Need::Read, "Who works for this system."), list)
-        .add(Route::get("/v1/workers/{name}", Need::Read, "A worker."), read);
+        .add(
+            Route::get("/v1/workers", Need::Read, "Who works for this system.")
+                .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
+                .answers(200, Shape::Json("WorkerList")),
+            list,
+        )
+        .add(
+            Route::get("/v1/workers/{name}", Need::Read, "A worker.")
+                .takes(&[SCOPE])
+                .answers(200, Shape::Json("WorkerView")),
+            read,
+        )
+        .add(
+            Route::get("/v1/workers/{name}/status", Need::Read, "What is known of a worker.")
+                .takes(&[SCOPE])
+                .answers(200, Shape::Json("Status")),
+            status,
+        )
+        .add(
+            Route::put("/v1/workers/{name}/status", Need::Report, "Refused: a worker tells of itself.")
+                .takes(&[SCOPE])
+                .heeds(&[IF_MATCH])
+                .carries(Body::Json("StatusReport")),
+            refuse_status,
+        )
+        .add(
+            Route::get("/v1/workers/watch", Need::Read, "Workers as they come, go and change, live.")
+                .takes(&[SCOPE, NAME, LABEL_SELECTOR, LABELS])
+                .heeds(&[LAST_EVENT_ID])
+                .answers(200, Shape::Events),
+            watch,
+        );
     let decisions = [
         ("cordon", Standing::Cordoned, "Gives a worker no new runs."),
         ("drain", Standing::Draining, "Empties a worker: no new runs, and it gives back those it has."),
         ("uncordon", Standing::Open, "Lets a worker take runs again."),
     ];
     decisions.into_iter().fold(routes, |routes, (verb, standing, summary)| {
-        let route = Route::post(format!("/v1/workers/{{name}}/{verb}"), Need::Administer, summary);
+        let route = Route::post(format!("/v1/workers/{{name}}/{verb}"), Need::Administer, summary)
+            .takes(&[SCOPE])
+            .answers(200, Shape::Json("WorkerView"));
         routes.add(route, move |app, name, parameters| stand(standing, app, name, parameters))
     })
 }
 
-/// All of them: there are as many as machines. They belong to no namespace.
+/// There are as many as machines, by name. They belong to no namespace.
 async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "limit", "after", "labelSelector", "labels"])?;
+    let (limit, labels) = (parameters.limit()?, parameters.selector()?);
+    let after = parameters.get("after").unwrap_or_default();
+    let all = app.control.workers().await?;
+    let wanted = all
+        .iter()
+        .filter(|view| view.worker.name.as_str() > after && labels.matches(&view.worker.offer.labels));
+    let workers: Vec<WorkerView> = wanted.take(limit + 1).map(WorkerView::from).collect();
+    Ok(answer(StatusCode::OK, &List::page(workers, limit, |worker| worker.name().to_owned())))
+}
+
+async fn status(
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
     parameters.only(&["namespace"])?;
-    let workers: Vec<WorkerView> = app.control.workers().await?.iter().map(WorkerView::from).collect();
-    let count = workers.len();
-    Ok(answer(StatusCode::OK, &List::page(workers, count, |_| String::new())))
+    let view = WorkerView::from(&app.control.worker(&name).await?);
+    Ok(answer(StatusCode::OK, &view.status_alone()))
+}
+
+/// Nobody else can say how a worker is.
+async fn refuse_status(
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    parameters.only(&["namespace"])?;
+    app.control.worker(&name).await?;
+    let detail = format!("the status of worker {name:?} follows from its signs of life and can't be written");
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail)
+        .remedy("to keep runs from it, POST to its /cordon or /drain"))
+}
+
+async fn watch(
+    State(app): State<Arc<App>>,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "name", "labelSelector", "labels"])?;
+    last_event_id(&headers)?;
+    let (name, labels) = (parameters.get("name").map(str::to_owned), parameters.selector()?);
+    let room = app.room_for_a_watch()?;
+    let watch = app.control.watch_workers(name, labels);
+    Ok(sse::stream(&app, sse::WorkerStream::new(watch, room)))
 }
 
 async fn read(

@@ -17,4 +17,10 @@ impl<T> List<T> {
         let next = items.last().filter(|_| has_more).map(cursor);
         Self { items, next }
     }
+
+    /// Goes on there, if the page does not know better: it ended early.
+    #[must_use]
+    pub fn or_else_from(self, place: Option<String>) -> Self {
+        Self { next: self.next.or(place), ..self }
+    }
 }

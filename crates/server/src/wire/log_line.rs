@@ -2,7 +2,7 @@
 
 use ostler_kernel::{
     Event, EventBody, Failure, StepKind, StepOutcome, Usage,
-    event::{ReadyReason, StepFinished},
+    event::{ReadyReason, ResourceChanged, StepFinished},
     run::AttemptEnd,
 };
 
@@ -10,7 +10,8 @@ pub fn line(event: &Event) -> String {
     format!("{} {}", event.at, what(&event.body))
 }
 
-fn what(body: &EventBody) -> String {
+/// What happened, without when.
+pub fn what(body: &EventBody) -> String {
     match body {
         EventBody::TaskAccepted { agent, .. } => format!("task accepted for agent {agent}"),
         EventBody::AttemptStarted { attempt, worker, step, .. } => {
@@ -40,6 +41,9 @@ fn what(body: &EventBody) -> String {
             let error =
                 failure.as_ref().map(|failure| format!(": {}", one_line(failure))).unwrap_or_default();
             format!("task {}{error}{}", state.name(), tokens(usage))
+        }
+        EventBody::ResourceChanged(ResourceChanged { kind, namespace, name, change, .. }) => {
+            format!("{kind} {namespace}/{name} {}", change.name())
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A task as its caller sees it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use ostler_control::store::TaskRow;
 use ostler_kernel::{
-    Failure, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage,
+    Event, EventBody, Failure, Run, RunId, RunState, SessionId, StepKind, Task, TaskId, TaskState, Timestamp,
+    Usage,
     failure::ErrorClass,
     queue::Priority,
     retry::RetryPolicy,
@@ -12,6 +13,21 @@ use ostler_kernel::{
 };
 use ostler_spec::GoDuration;
 use serde::{Serialize, Serializer};
+
+use super::{
+    message::{self, MessageView},
+    trace::{self, HistoryItem, TraceItem},
+};
+
+/// Every phase, and the states that are seen as it.
+pub const PHASES: [(&str, &[&str]); 6] = [
+    ("Pending", &["queued"]),
+    ("Running", &["running", "sleeping"]),
+    ("WaitingApproval", &["waiting"]),
+    ("Succeeded", &["succeeded"]),
+    ("Failed", &["failed", "cancelled", "dropped"]),
+    ("DeadLetter", &["dead_letter"]),
+];
 
 /// Every state, by the name that lists filter by.
 pub const STATES: [&str; 9] = [
@@ -84,7 +100,7 @@ struct Status<'a> {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     completed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Output<'a>>,
+    output: Option<BTreeMap<String, Cow<'a, str>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,17 +111,30 @@ struct Status<'a> {
     last_event: u64,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     archived_at: Option<Timestamp>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+/// What is shown of one task, and is too much for a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assigned_worker: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
+    next_attempt_at: Option<Timestamp>,
+    history: Vec<HistoryItem>,
+    trace: Vec<TraceItem>,
+    messages: Vec<MessageView>,
 }
 
 #[derive(Debug, Serialize)]
 struct WaitingFor<'a> {
     kind: BlockerKind,
     summary: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct Output<'a> {
-    last_output: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,6 +155,37 @@ impl<'a> TaskView<'a> {
     pub fn waiting_for(mut self, blocker: Option<&'a Blocker>) -> Self {
         self.status.waiting_for =
             blocker.map(|blocker| WaitingFor { kind: blocker.kind, summary: &blocker.summary });
+        self
+    }
+
+    /// What was found out, without what was asked for.
+    pub fn status_alone(&self) -> impl Serialize {
+        #[derive(Serialize)]
+        struct Alone<'v, 'a> {
+            metadata: &'v Metadata<'a>,
+            status: &'v Status<'a>,
+        }
+        Alone { metadata: &self.metadata, status: &self.status }
+    }
+
+    /// With what its runs and its log tell.
+    #[must_use]
+    pub fn in_full(mut self, task: &'a Task, runs: &'a [Run], events: &[Event]) -> Self {
+        let last = |count: usize| &events[events.len().saturating_sub(count)..];
+        let held = runs.iter().find(|run| run.lease().is_some());
+        let worker = held.and_then(|run| run.lease()).map(|lease| lease.worker.clone());
+        self.status.details = Some(Details {
+            attempts: runs.iter().map(|run| run.attempt).max().unwrap_or(0),
+            assigned_worker: worker.clone(),
+            claimed_by: worker,
+            next_attempt_at: runs.iter().find_map(Run::wake_at),
+            history: cut(trace::history(events), trace::MOST_HISTORY),
+            trace: trace::trace(task, runs, last(trace::MOST_TRACE)),
+            messages: message::messages(task, runs, events),
+        });
+        if let Some(output) = &mut self.status.output {
+            tell_how(output, task, runs, events);
+        }
         self
     }
 
@@ -179,13 +239,87 @@ fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Statu
         session: task.session,
         started_at: task.started_at,
         completed_at: task.ended_at,
-        output: task.output.as_deref().map(|last_output| Output { last_output }),
+        output: task.output.as_deref().map(|text| BTreeMap::from([("last_output".to_owned(), text.into())])),
         last_error: last_error(task),
         error: task.failure.as_ref().map(error),
         waiting_for: None,
         usage: task.usage,
         last_event,
         archived_at,
+        details: None,
+    }
+}
+
+/// The last so many.
+fn cut<T>(mut items: Vec<T>, count: usize) -> Vec<T> {
+    let surplus = items.len().saturating_sub(count);
+    items.drain(..surplus);
+    items
+}
+
+/// How the output came about, agent by agent. Every value is text.
+fn tell_how<'a>(
+    output: &mut BTreeMap<String, Cow<'a, str>>,
+    task: &'a Task,
+    runs: &'a [Run],
+    events: &[Event],
+) {
+    let mut put = |key: &str, value: Cow<'a, str>| output.insert(key.to_owned(), value);
+    let agents: Vec<&str> = runs.iter().map(|run| run.agent.as_str()).collect();
+    put("result", "executed".into());
+    if let Some(system) = &task.request.system {
+        put("system", Cow::from(&system.name));
+    }
+    put("priority", priority(task.request.priority).into());
+    put("execution_order", agents.join(" -> ").into());
+    put("agents_executed", runs.len().to_string().into());
+    put("tokens_used_total", task.usage.total().to_string().into());
+    for (number, run) in (1..).zip(runs) {
+        let tool_calls = events.iter().filter(|event| is_tool_call(event, run)).count();
+        let values = [
+            ("name", Cow::from(&run.agent)),
+            ("model", Cow::from(&run.model)),
+            ("steps", run.model_calls.to_string().into()),
+            ("tool_calls", tool_calls.to_string().into()),
+            ("duration_ms", run.worked_ms.to_string().into()),
+            ("tokens_used", run.usage.total().to_string().into()),
+            ("token_usage_source", trace::usage_source(run.usage.estimated).into()),
+        ];
+        for (key, value) in values.into_iter().chain(handed_on(run, runs)) {
+            put(&format!("agent.{number}.{key}"), value);
+        }
+    }
+    if let Some(last) = runs.last() {
+        put("last_agent", Cow::from(&last.agent));
+        put("last_steps", last.model_calls.to_string().into());
+        put("last_tokens_used", last.usage.total().to_string().into());
+        put("last_token_usage_source", trace::usage_source(last.usage.estimated).into());
+        put("last_duration_ms", last.worked_ms.to_string().into());
+    }
+}
+
+/// To whom the run's agent sent what.
+fn handed_on<'a>(run: &'a Run, runs: &'a [Run]) -> impl Iterator<Item = (&'static str, Cow<'a, str>)> {
+    let next = runs.iter().skip_while(|other| other.id != run.id).nth(1);
+    let content = match &run.state {
+        RunState::Ok { output } => output.as_str(),
+        _ => "",
+    };
+    let told = |next: &'a Run| [("message_to", Cow::from(&next.agent)), ("message_content", content.into())];
+    next.map(told).into_iter().flatten()
+}
+
+fn is_tool_call(event: &Event, run: &Run) -> bool {
+    matches!(&event.body, EventBody::StepFinished(step)
+        if step.run == run.id && matches!(step.kind, StepKind::Tool { .. }))
+}
+
+fn priority(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Low => "low",
+        Priority::Normal => "normal",
+        Priority::High => "high",
+        Priority::Urgent => "urgent",
     }
 }
 

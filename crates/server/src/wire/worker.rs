@@ -57,6 +57,22 @@ struct Status {
     incarnation: u64,
 }
 
+impl WorkerView {
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// What is known of it, without what it offers.
+    pub fn status_alone(&self) -> impl Serialize {
+        #[derive(Serialize)]
+        struct Alone<'a> {
+            metadata: &'a Metadata,
+            status: &'a Status,
+        }
+        Alone { metadata: &self.metadata, status: &self.status }
+    }
+}
+
 impl From<&Seen> for WorkerView {
     fn from(seen: &Seen) -> Self {
         let Seen { worker, phase, last_seen, runs } = seen;

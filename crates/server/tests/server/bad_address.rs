@@ -101,10 +101,10 @@ async fn routes_and_methods_that_are_not_there() {
     let name = place.task().await;
     let not_taken = [
         ("PUT", "/v1/tasks".to_owned(), "GET,HEAD,POST"),
-        ("DELETE", format!("/v1/tasks/{name}"), "GET,HEAD"),
+        ("PATCH", format!("/v1/tasks/{name}"), "GET,HEAD,PUT,DELETE"),
         ("GET", format!("/v1/tasks/{name}/cancel"), "POST"),
         ("POST", format!("/v1/tasks/{name}/events"), "GET,HEAD"),
-        ("PATCH", "/v1/agents/helper".to_owned(), "GET,HEAD,DELETE"),
+        ("PATCH", "/v1/agents/helper".to_owned(), "GET,HEAD,PUT,DELETE"),
         ("DELETE", "/v1/agents".to_owned(), "GET,HEAD,POST"),
         ("GET", "/v1/backup".to_owned(), "POST"),
         ("POST", "/healthz".to_owned(), "GET,HEAD"),

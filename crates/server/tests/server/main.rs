@@ -4,12 +4,18 @@
 
 mod bad_address;
 mod bad_input;
+mod description;
 mod events;
 mod lifecycle;
 mod link;
+mod observe;
+mod replace;
 mod resources;
 mod retention;
+mod selecting;
 mod support;
 mod systems;
 mod tasks;
+mod templates;
+mod watches;
 mod workers;

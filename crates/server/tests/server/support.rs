@@ -128,6 +128,11 @@ impl Place {
         self.send("POST", path, "content-type: application/json\r\n", body.to_string().as_bytes()).await
     }
 
+    pub async fn put(&self, path: &str, headers: &str, body: &Value) -> Reply {
+        let headers = format!("content-type: application/json\r\n{headers}");
+        self.send("PUT", path, &headers, body.to_string().as_bytes()).await
+    }
+
     /// Creates a task for `helper` and gives its name.
     pub async fn task(&self) -> String {
         let reply = self.post("/v1/tasks", &task()).await;

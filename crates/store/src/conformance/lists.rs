@@ -8,7 +8,7 @@ use ostler_kernel::{
 use serde_json::json;
 
 use super::world::World;
-use crate::{FirmLog, StoreExt, TaskFilter, TaskRef};
+use crate::{FirmLog, ResourceFilter, StoreExt, TaskFilter, TaskRef};
 
 pub async fn tasks_are_listed_newest_first_and_page_by_page(world: World) {
     let mut ids = Vec::new();
@@ -82,7 +82,7 @@ pub async fn what_is_not_there_is_answered_by_nothing(world: World) {
     assert_eq!(world.store.due(now, 9).await, Ok(vec![]));
     assert_eq!(world.store.next_due().await, Ok(None));
     assert_eq!(world.store.resource(key("Agent", "default", "x")).await, Ok(None));
-    assert_eq!(world.store.resources("Agent".to_owned(), None, None, 9).await, Ok(vec![]));
+    assert_eq!(world.store.resources(agents(9)).await, Ok(vec![]));
     assert_eq!(world.store.blob(BlobId::of(b"x")).await, Ok(None));
 }
 
@@ -95,7 +95,7 @@ pub async fn resources_are_listed_by_namespace_and_name(world: World) {
     let list = async |namespace: Option<&str>, after: Option<(&str, &str)>, limit| -> Vec<(String, String)> {
         let after = after.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
         let namespace = namespace.map(str::to_owned);
-        let found = world.store.resources("Agent".to_owned(), namespace, after, limit).await;
+        let found = world.store.resources(ResourceFilter { namespace, after, ..agents(limit) }).await;
         found.expect("the store answers").into_iter().map(|it| (it.key.namespace, it.key.name)).collect()
     };
     let mut sorted = places.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
@@ -175,7 +175,7 @@ pub async fn as_many_as_there_are_may_be_asked_for(world: World) {
     let filter = TaskFilter { limit: most, ..TaskFilter::default() };
     assert_eq!(world.store.tasks(filter).await.expect("the store answers").len(), 1);
     assert_eq!(world.store.due(world.now(), most).await, Ok(vec![]));
-    assert_eq!(world.store.resources("Agent".to_owned(), None, None, most).await, Ok(vec![]));
+    assert_eq!(world.store.resources(agents(most)).await, Ok(vec![]));
 }
 
 pub async fn a_blob_is_found_by_its_hash(world: World) {
@@ -229,6 +229,10 @@ pub async fn a_worker_reads_back_as_it_was_written(world: World) {
         let workers = world.store.workers().await.expect("the store answers");
         assert!(workers.contains(&worker), "{worker:?} is not among {workers:?}");
     }
+}
+
+fn agents(limit: usize) -> ResourceFilter {
+    ResourceFilter { kind: "Agent".to_owned(), limit, ..ResourceFilter::default() }
 }
 
 fn key(kind: &str, namespace: &str, name: &str) -> ResourceKey {

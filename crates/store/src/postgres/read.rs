@@ -11,12 +11,14 @@ use super::{
     connection::{Connection, Params},
     row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
-use crate::query::{Answer, FirmLog, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
+use crate::query::{
+    Answer, FirmLog, Query, ResourceFilter, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow, Way,
+};
 
 pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
     Ok(match query {
         Query::Task(reference) => Answer::Task(task(connection, reference).await?),
-        Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter).await?),
+        Query::Tasks(filter) => Answer::TaskPage(tasks(connection, filter).await?),
         Query::OldTasks { before, after, limit } => {
             Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit).await?)
         }
@@ -79,9 +81,10 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             let params: Params<'_> = &[&key.kind, &key.namespace, &key.name];
             Answer::Resource(one(connection, &sql, params, row::resource).await?)
         }
-        Query::Resources { kind, namespace, after, limit } => Answer::Resources(
-            resources(connection, kind, namespace.as_deref(), after.as_ref(), *limit).await?,
-        ),
+        Query::Resources(filter) => Answer::Resources(resources(connection, filter).await?),
+        Query::Namespaces => {
+            Answer::Names(all(connection, NAMESPACES, &[], |row| Ok(row.try_get(0)?)).await?)
+        }
         Query::Blob(blob) => {
             let sql = "SELECT bytes FROM blobs WHERE id = $1";
             let params: Params<'_> = &[&blob.as_bytes().as_slice()];
@@ -166,7 +169,36 @@ async fn task(connection: &Connection, reference: &TaskRef) -> Result<Option<Tas
     }
 }
 
-async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskRow>, Failed> {
+/// Rows that are looked at one by one come in so many at a time.
+const AT_ONCE: usize = 1000;
+
+async fn tasks(connection: &Connection, filter: &TaskFilter) -> Result<TaskPage, Failed> {
+    if !filter.is_selective() {
+        return Ok(TaskPage { rows: next_tasks(connection, filter).await?, stopped_at: None });
+    }
+    of_one_moment(connection, selected_tasks(connection, filter)).await
+}
+
+async fn selected_tasks(connection: &Connection, filter: &TaskFilter) -> Result<TaskPage, Failed> {
+    let mut rest = TaskFilter { limit: AT_ONCE, ..filter.clone() };
+    let (mut page, mut left) = (TaskPage::default(), filter.look_at.unwrap_or(usize::MAX));
+    loop {
+        let rows = next_tasks(connection, &rest).await?;
+        let (count, last) = (rows.len(), rows.last().map(|row| row.task.id));
+        let room = filter.limit - page.rows.len();
+        let part = TaskFilter { limit: room, look_at: Some(left), ..filter.clone() };
+        let TaskPage { rows, stopped_at } = TaskPage::of(&part, rows.into_iter().map(Ok::<_, Failed>))?;
+        page.rows.extend(rows);
+        // The bound may have been reached with the last one of those before.
+        page.stopped_at = stopped_at.or(rest.before.filter(|_| left == 0 && count > 0 && room > 0));
+        if page.rows.len() >= filter.limit || page.stopped_at.is_some() || count < AT_ONCE {
+            return Ok(page);
+        }
+        (rest.before, left) = (last, left.saturating_sub(count));
+    }
+}
+
+async fn next_tasks(connection: &Connection, filter: &TaskFilter) -> Result<Vec<TaskRow>, Failed> {
     let (way, limit) = (filter.way(), most(filter.limit));
     let mut sql = match way {
         Way::Live => format!(
@@ -287,19 +319,59 @@ async fn leased(connection: &Connection, worker: Option<&str>) -> Result<Vec<ost
     }
 }
 
-async fn resources(
+/// From one namespace to the next, however many tasks live in each.
+const NAMESPACES: &str = "WITH RECURSIVE spaces (space) AS (SELECT min(namespace) FROM tasks UNION ALL \
+    SELECT (SELECT min(namespace) FROM tasks WHERE namespace > space) FROM spaces WHERE space IS NOT NULL) \
+    SELECT space FROM spaces WHERE space IS NOT NULL UNION SELECT namespace FROM resources ORDER BY 1";
+
+async fn resources(connection: &Connection, filter: &ResourceFilter) -> Result<Vec<StoredResource>, Failed> {
+    if filter.labels.is_empty() {
+        return next_resources(connection, filter).await;
+    }
+    of_one_moment(connection, selected_resources(connection, filter)).await
+}
+
+async fn selected_resources(
     connection: &Connection,
-    kind: &str,
-    namespace: Option<&str>,
-    after: Option<&(String, String)>,
-    limit: usize,
+    filter: &ResourceFilter,
 ) -> Result<Vec<StoredResource>, Failed> {
+    let mut rest = ResourceFilter { limit: AT_ONCE, ..filter.clone() };
+    let mut found = Vec::new();
+    while found.len() < filter.limit {
+        let rows = next_resources(connection, &rest).await?;
+        let is_last = rows.len() < AT_ONCE;
+        rest.after = rows.last().map(|last| (last.key.namespace.clone(), last.key.name.clone()));
+        let room = filter.limit - found.len();
+        found.extend(rows.into_iter().filter(|row| filter.labels.matches(&row.labels())).take(room));
+        if is_last {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+async fn next_resources(
+    connection: &Connection,
+    filter: &ResourceFilter,
+) -> Result<Vec<StoredResource>, Failed> {
+    let ResourceFilter { kind, namespace, after, limit, .. } = filter;
     let sql = format!(
         "SELECT {RESOURCE} FROM resources WHERE kind = $1 AND ($2::text IS NULL OR namespace = $2) \
          AND (namespace, name) > ($3, $4) ORDER BY namespace, name LIMIT $5"
     );
-    let (space, name) = after.cloned().unwrap_or_default();
-    all(connection, &sql, &[&kind, &namespace, &space, &name, &most(limit)], row::resource).await
+    let (space, name) = after.clone().unwrap_or_default();
+    all(connection, &sql, &[kind, namespace, &space, &name, &most(*limit)], row::resource).await
+}
+
+/// Several questions, answered from one moment.
+async fn of_one_moment<T>(
+    connection: &Connection,
+    asking: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    connection.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let answer = asking.await;
+    connection.client.batch_execute("COMMIT").await?;
+    answer
 }
 
 const VIEW: &str = "SELECT request, tasks.body, runs.body, sessions.body, last_input, consumed_input, \
@@ -317,7 +389,6 @@ async fn run_view(connection: &Connection, id: RunId) -> Result<Option<RunView>,
 }
 
 async fn waiting_view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Failed> {
-    connection.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let with_blocker = async {
         let mut view = view(connection, id).await?;
         if let Some(view) = &mut view
@@ -327,9 +398,7 @@ async fn waiting_view(connection: &Connection, id: RunId) -> Result<Option<RunVi
         }
         Ok(view)
     };
-    let view = with_blocker.await;
-    connection.client.batch_execute("COMMIT").await?;
-    view
+    of_one_moment(connection, with_blocker).await
 }
 
 /// All but the blocker, whose id is inside the run.

@@ -12,12 +12,14 @@ use super::{
     chain::{self, Owner, Table},
     row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
 };
-use crate::query::{Answer, FirmLog, Query, TROUBLED, TaskFilter, TaskRef, TaskRow, Way};
+use crate::query::{
+    Answer, FirmLog, Query, ResourceFilter, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow, Way,
+};
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
     Ok(match query {
         Query::Task(reference) => Answer::Task(task(connection, reference)?),
-        Query::Tasks(filter) => Answer::Tasks(tasks(connection, filter)?),
+        Query::Tasks(filter) => Answer::TaskPage(tasks(connection, filter)?),
         Query::OldTasks { before, after, limit } => {
             Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit)?)
         }
@@ -61,11 +63,8 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             Answer::Time(one(connection, sql, [], |row| row.get(0))?.map(Timestamp::from_millis))
         }
         Query::Resource(key) => Answer::Resource(resource(connection, key)?),
-        Query::Resources { kind, namespace, after, limit } => {
-            let (space, name) = after.clone().unwrap_or_default();
-            let params = params![kind, namespace, space, name, most(*limit)];
-            Answer::Resources(all(connection, &list_of_resources(), params, row::resource)?)
-        }
+        Query::Resources(filter) => Answer::Resources(resources(connection, filter)?),
+        Query::Namespaces => Answer::Names(all(connection, NAMESPACES, [], |row| row.get(0))?),
         Query::Blob(blob) => Answer::Blob(load_blob(connection, blob)?),
     })
 }
@@ -101,7 +100,7 @@ fn task(connection: &Connection, reference: &TaskRef) -> rusqlite::Result<Option
     }
 }
 
-fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<TaskRow>> {
+fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<TaskPage> {
     let found = match filter.way() {
         Way::Live => "id IN (SELECT task FROM runs WHERE ended = 0)",
         Way::Troubled => TROUBLED,
@@ -127,8 +126,11 @@ fn tasks(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<T
         values.push(before.as_bytes().to_vec().into());
     }
     sql.push_str(" ORDER BY id DESC LIMIT ?");
-    values.push(most(filter.limit).into());
-    all(connection, &sql, params_from_iter(values), row::task)
+    // Where they are looked at one by one, how many that takes is not known before.
+    let enough = if filter.is_selective() { usize::MAX } else { filter.limit };
+    values.push(most(enough).into());
+    let mut statement = connection.prepare_cached(&sql)?;
+    TaskPage::of(filter, statement.query_map(params_from_iter(values), row::task)?)
 }
 
 fn old_tasks(
@@ -206,11 +208,25 @@ fn resource(connection: &Connection, key: &ResourceKey) -> rusqlite::Result<Opti
     one(connection, &sql, [&key.kind, &key.namespace, &key.name], row::resource)
 }
 
-fn list_of_resources() -> String {
-    format!(
+/// From one namespace to the next, however many tasks live in each.
+const NAMESPACES: &str = "WITH RECURSIVE spaces (space) AS (SELECT min(namespace) FROM tasks UNION ALL \
+    SELECT (SELECT min(namespace) FROM tasks WHERE namespace > space) FROM spaces WHERE space IS NOT NULL) \
+    SELECT space FROM spaces WHERE space IS NOT NULL UNION SELECT namespace FROM resources ORDER BY 1";
+
+fn resources(connection: &Connection, filter: &ResourceFilter) -> rusqlite::Result<Vec<StoredResource>> {
+    let ResourceFilter { kind, namespace, after, labels, limit } = filter;
+    let sql = format!(
         "SELECT {RESOURCE} FROM resources WHERE kind = ?1 AND (?2 IS NULL OR namespace = ?2) \
          AND (namespace, name) > (?3, ?4) ORDER BY namespace, name LIMIT ?5"
-    )
+    );
+    let (space, name) = after.clone().unwrap_or_default();
+    let enough = if labels.is_empty() { *limit } else { usize::MAX };
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![kind, namespace, space, name, most(enough)], row::resource)?;
+    let is_meant = |row: &rusqlite::Result<StoredResource>| {
+        row.as_ref().map_or(true, |resource| labels.is_empty() || labels.matches(&resource.labels()))
+    };
+    rows.filter(is_meant).take(*limit).collect()
 }
 
 fn load_run(connection: &Connection, id: RunId) -> rusqlite::Result<Option<Run>> {

@@ -14,7 +14,7 @@ use ostler_kernel::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{StoreExt, TaskFilter, planted::Planted};
+use crate::{ResourceFilter, StoreExt, TaskFilter, planted::Planted};
 
 #[tokio::test]
 async fn a_store_that_was_closed_is_one_file_and_can_be_opened_at_once() {
@@ -143,7 +143,10 @@ fn bundle(name: &str) -> Bundle {
 }
 
 async fn names(store: &SqliteStore) -> Vec<String> {
-    let resources = store.resources("Agent".into(), None, None, 100).await.unwrap();
+    let resources = store
+        .resources(ResourceFilter { kind: "Agent".into(), limit: 100, ..ResourceFilter::default() })
+        .await
+        .unwrap();
     resources.into_iter().map(|resource| resource.key.name).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ostler_control::{ControlError, NewTask};
+use ostler_control::{ControlError, NewTask, Precondition};
 use ostler_spec::{Kind, parse};
 
 use super::{insist, meet, pause};
@@ -42,7 +42,48 @@ pub async fn for_resource(world: &Arc<World>) {
     if version < acknowledged {
         world.violate(format!("{acknowledged} changes were acknowledged, and the resource is at {version}"));
     }
+    for round in 0..4_u64 {
+        change_while_deleted(world, round).await;
+    }
     delete_resource(world).await;
+}
+
+/// One deletes the version it has seen while another changes it: whoever comes second is told, or makes it anew. A change
+/// that was acknowledged is not deleted by one who never saw it.
+async fn change_while_deleted(world: &Arc<World>, round: u64) {
+    let seen =
+        world.ask(|control| async move { control.resource(Kind::Tool, "default", "shared").await }).await;
+    let Some(Ok(Some(seen))) = seen else { return pause(world, 300).await };
+    let meant = Precondition::Version(seen.metadata.resource_version.unwrap_or_default());
+    let text = format!(
+        "kind: Tool\nmetadata: {{name: shared}}\nspec: {{type: http, endpoint: 'http://tools.invalid/late/{round}'}}"
+    );
+    let resource = parse("sim", &text).unwrap_or_default().pop();
+    let change = world.ask(move |control| async move {
+        match resource {
+            Some(resource) => control.apply(resource).await,
+            None => Err(ControlError::Contended),
+        }
+    });
+    let delete = world
+        .ask(move |control| async move { control.delete_if(Kind::Tool, "default", "shared", &meant).await });
+    let (changed, deleted) = futures_util::future::join(change, delete).await;
+    if !matches!((changed, deleted), (Some(Ok(_)), Some(Ok(())))) {
+        return pause(world, 300).await;
+    }
+    loop {
+        match world
+            .ask(|control| async move { control.resource(Kind::Tool, "default", "shared").await })
+            .await
+        {
+            Some(Ok(None)) => {
+                return world
+                    .violate("a change was acknowledged, and deleted by one who never saw it".to_owned());
+            }
+            Some(Ok(Some(_))) => return,
+            _ => pause(world, 300).await,
+        }
+    }
 }
 
 async fn delete_resource(world: &Arc<World>) {

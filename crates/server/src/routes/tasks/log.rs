@@ -6,20 +6,18 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use ostler_control::store::{StoreExt, TaskRow};
 use serde_json::json;
 
 use super::{answer, find};
 use crate::{
     gate::App,
-    parameters::{Name, Parameters, place},
+    parameters::{Name, Parameters, last_event_id},
     problem::Problem,
     sse,
     wire::log_line,
 };
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The most lines that a log is shown with: the last ones.
 const MAX_LINES: u64 = 10_000;
@@ -76,12 +74,6 @@ fn wants_stream(headers: &HeaderMap) -> bool {
         let essence = kind.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("text/event-stream")
     })
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let text = String::from_utf8_lossy(value.as_bytes());
-    place("Last-Event-ID", &text).map(Some)
 }
 
 pub async fn logs(

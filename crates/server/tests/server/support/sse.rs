@@ -30,8 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 impl Listener {
     /// `last` is a Last-Event-ID.
     pub async fn open(place: &Place, task: &str, last: Option<u64>) -> Self {
+        Self::at(place, &format!("/v1/tasks/{task}/events"), last).await
+    }
+
+    /// Of any stream.
+    pub async fn at(place: &Place, path: &str, last: Option<u64>) -> Self {
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
-        let head = place.head("GET", &format!("/v1/tasks/{task}/events"));
+        let head = place.head("GET", path);
         let stream = TcpStream::connect(place.address()).await.unwrap();
         let mut stream = BufReader::new(stream);
         stream.write_all(format!("{head}accept: text/event-stream\r\n{last}\r\n").as_bytes()).await.unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ostler_kernel::{
     BlobId, Bundle, Command, ContextId, Expect, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
     conversation::Context,
+    event::Change,
     queue::{Lane, Priority, Requirements},
     resource::{self, ResourceKey, StoredResource},
     retry::{Jitter, RetryPolicy},
@@ -19,7 +20,7 @@ use ostler_kernel::{
 };
 use serde_json::json;
 
-use super::History;
+use super::{super::dice::Dice, History};
 use crate::{Answer, Query};
 
 pub(super) const NAMESPACES: [&str; 3] = ["default", "Team 'A'", "ü"];
@@ -36,6 +37,13 @@ macro_rules! new_id {
     };
 }
 pub(super) use new_id;
+
+pub(super) const LABELS: [&str; 3] = ["color", "ostler.dev/size", "é"];
+pub(super) const LABEL_VALUES: [&str; 3] = ["blue", "", "ü"];
+
+fn some_labels(dice: &mut Dice) -> BTreeMap<String, String> {
+    (0..dice.below(3)).map(|_| (dice.word(&LABELS), dice.word(&LABEL_VALUES))).collect()
+}
 
 impl History<'_> {
     pub(super) async fn accept(&mut self) -> Result<Bundle, String> {
@@ -108,7 +116,7 @@ impl History<'_> {
             plan: BlobId::of(b"a plan"),
             message: dice.word(&["hello", "", "several\nlines\u{0}", "ÿ\u{10ffff}"]),
             input: BTreeMap::from([("who".to_owned(), "me".to_owned())]),
-            labels: BTreeMap::new(),
+            labels: some_labels(dice),
             priority: dice.pick(&priorities).unwrap_or_default(),
             retry: RetryPolicy { max_attempts, backoff_ms: 500, max_backoff_ms: 4000, jitter },
             session_key: None,
@@ -166,15 +174,36 @@ impl History<'_> {
             version: version + 1,
             generation: 1 + self.dice.below(2),
             created_at: self.now,
-            document: json!({"spec": {"z": self.dice.below(1000), "a": [null, -1, "é"]}}),
+            document: json!({
+                "metadata": {"labels": some_labels(&mut self.dice)},
+                "spec": {"z": self.dice.below(1000), "a": [null, -1, "é\u{0}"]},
+            }),
         };
-        Ok(resource::put(stored, (version > 0).then_some(version)))
+        if self.dice.one_in(4) {
+            return Ok(resource::put(stored, (version > 0).then_some(version)));
+        }
+        let former = StoredResource { version, ..stored.clone() };
+        let change = if version > 0 { Change::Updated } else { Change::Created };
+        Ok(resource::put_and_tell(stored, Some(&former).filter(|_| version > 0), change, self.now))
     }
 
     pub(super) async fn delete_resource(&mut self) -> Result<Bundle, String> {
         let (key, version) = self.some_resource().await?;
-        let whatever_it_is = self.dice.one_in(4);
-        Ok(resource::delete(key, (!whatever_it_is).then_some(version)))
+        match self.dice.below(6) {
+            0 => Ok(resource::delete(key, None)),
+            1 => Ok(resource::delete(key, Some(version))),
+            2 => Ok(resource::forget_log(resource::log_of(&key, version))),
+            3 => {
+                let former = self.bare_resource(key.clone(), version);
+                let renamed = ResourceKey { name: self.dice.word(&TASK_NAMES), ..key };
+                Ok(resource::rename_and_tell(self.bare_resource(renamed, 1), &former, self.now))
+            }
+            _ => Ok(resource::delete_and_tell(&self.bare_resource(key, version), self.now)),
+        }
+    }
+
+    fn bare_resource(&self, key: ResourceKey, version: u64) -> StoredResource {
+        StoredResource { key, version, generation: 1, created_at: self.now, document: json!({"spec": {}}) }
     }
 
     /// The key and version of a resource; now and then a version that it hasn't.

@@ -1,12 +1,15 @@
 //! What is asked of both stores: a few questions now and then, and everything at the end.
 
-use ostler_kernel::resource::ResourceKey;
+use ostler_kernel::{Selector, resource::ResourceKey};
 
 use super::{
+    super::dice::Dice,
     History,
-    people::{KINDS, NAMESPACES, SESSION_KEYS, SUBJECT, TASK_KEYS, TASK_NAMES, WORKERS},
+    people::{
+        KINDS, LABEL_VALUES, LABELS, NAMESPACES, SESSION_KEYS, SUBJECT, TASK_KEYS, TASK_NAMES, WORKERS,
+    },
 };
-use crate::{Query, TaskFilter, TaskRef};
+use crate::{Query, ResourceFilter, TaskFilter, TaskRef};
 
 const STATES: [&str; 5] = ["queued", "running", "waiting", "succeeded", "dead_letter"];
 
@@ -56,12 +59,13 @@ impl History<'_> {
 
     fn some_resources(&mut self, limit: usize) -> Query {
         let dice = &mut self.dice;
-        Query::Resources {
+        Query::Resources(ResourceFilter {
             kind: dice.word(&KINDS),
             namespace: dice.one_in(2).then(|| dice.word(&NAMESPACES)),
             after: dice.one_in(2).then(|| (dice.word(&NAMESPACES), dice.word(&TASK_NAMES))),
+            labels: some_selector(dice),
             limit,
-        }
+        })
     }
 
     fn some_filter(&mut self, limit: usize) -> TaskFilter {
@@ -72,7 +76,11 @@ impl History<'_> {
             states: (0..n_states).map(|_| dice.word(&STATES)).collect(),
             archived: dice.one_in(2),
             before: dice.pick(&self.known.tasks).filter(|_| dice.one_in(2)),
+            labels: some_selector(dice),
+            agent: dice.one_in(4).then(|| SUBJECT.to_owned()),
+            system: None,
             limit,
+            look_at: dice.one_in(2).then(|| 1 + dice.below(6) as usize),
         }
     }
 
@@ -128,16 +136,29 @@ impl History<'_> {
             Query::Log { after: 0, limit },
             Query::Leased { worker: None },
             Query::Workers,
+            Query::Namespaces,
             Query::Due { now: self.now, limit },
             Query::NextDue,
         ];
         queries.extend(WORKERS.map(|worker| Query::Leased { worker: Some(worker.to_owned()) }));
-        queries.extend(KINDS.map(|kind| Query::Resources {
-            kind: kind.to_owned(),
-            namespace: None,
-            after: None,
-            limit,
+        queries.extend(KINDS.map(|kind| {
+            let kind = kind.to_owned();
+            Query::Resources(ResourceFilter { kind, limit, ..ResourceFilter::default() })
         }));
         queries
     }
+}
+
+fn some_selector(dice: &mut Dice) -> Selector {
+    let parts = (0..dice.below(3)).map(|_| {
+        let (key, value) = (dice.word(&LABELS), dice.word(&LABEL_VALUES));
+        match dice.below(4) {
+            0 => format!("{key}={value}"),
+            1 => format!("{key}!={value}"),
+            2 => key,
+            _ => format!("!{key}"),
+        }
+    });
+    // What is made up here can always be read.
+    parts.collect::<Vec<_>>().join(",").parse().unwrap_or_default()
 }

@@ -67,6 +67,12 @@ impl<'w> Ask<'w> {
     }
 
     #[must_use]
+    pub fn labelled(mut self, key: &str, value: &str) -> Self {
+        self.acceptance.request.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    #[must_use]
     pub fn under_key(mut self, key: &str) -> Self {
         self.acceptance.request.idempotency_key = Some(key.to_owned());
         self

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{RestoreError, restore};
-use crate::{SqliteStore, Store, StoreExt};
+use crate::{ResourceFilter, SqliteStore, Store, StoreExt};
 
 struct Place {
     folder: TempDir,
@@ -42,7 +42,10 @@ async fn put_resource(store: &SqliteStore, name: &str) {
 /// The names of the resources in a store.
 async fn resources(path: &Path) -> Vec<String> {
     let store = SqliteStore::open_inline(path).unwrap();
-    let resources = store.resources("Agent".into(), None, None, 100).await.unwrap();
+    let resources = store
+        .resources(ResourceFilter { kind: "Agent".into(), limit: 100, ..ResourceFilter::default() })
+        .await
+        .unwrap();
     resources.into_iter().map(|resource| resource.key.name).collect()
 }
 

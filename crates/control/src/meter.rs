@@ -1,0 +1,263 @@
+//! Counts what this server commits: tasks that ended, steps, tokens, retries. Taken from the events of each bundle, so
+//! that what is counted is what the log says, and nothing is counted twice.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use ostler_kernel::{
+    Bundle, EventBody, StepKind, Task, TaskState, Usage, Write, event::StepFinished, step::StepOutcome,
+};
+use ostler_store::StoreExt;
+
+use crate::{Control, ControlError};
+
+/// Labels are names that people choose: past so many of a kind, the rest is counted as one.
+const MOST_LABELS: usize = 500;
+
+/// What stands for those that are too many.
+const OTHERS: &str = "(others)";
+
+/// The bounds of durations, in seconds.
+pub const BOUNDS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    /// How many were within each of the bounds, and not within the one before.
+    pub counts: [u64; BOUNDS.len() + 1],
+    pub sum: f64,
+}
+
+impl Histogram {
+    pub fn add(&mut self, seconds: f64) {
+        let place = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
+        self.counts[place] += 1;
+        self.sum += seconds;
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// All that was counted. Keys are the values of labels, in the order that the field's text says.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// Namespace, system, state.
+    pub tasks: BTreeMap<[String; 3], Histogram>,
+    /// Namespace.
+    pub accepted: BTreeMap<[String; 1], u64>,
+    /// Agent, kind of step.
+    pub steps: BTreeMap<[String; 2], Histogram>,
+    /// Tool, outcome.
+    pub tools: BTreeMap<[String; 2], Histogram>,
+    /// Agent, model, `input` or `output`.
+    pub tokens: BTreeMap<[String; 3], u64>,
+    /// Phase, agent.
+    pub messages: BTreeMap<[String; 2], u64>,
+    pub retries: u64,
+    pub dead_letters: u64,
+    pub lost_attempts: u64,
+    pub resources_changed: u64,
+}
+
+#[derive(Default)]
+pub struct Meter(Mutex<Figures>);
+
+/// What a bundle will have done once it counts.
+pub struct Happened(Vec<One>);
+
+enum One {
+    Accepted { namespace: String },
+    Ended { agent: String, task: Box<Task> },
+    HandedOn { agent: String },
+    Step { agent: String, step: Box<StepFinished> },
+    Retry,
+    Lost,
+    Resource,
+}
+
+impl Meter {
+    pub fn figures(&self) -> Figures {
+        self.lock().clone()
+    }
+
+    pub(crate) fn about(&self, bundle: &Bundle) -> Happened {
+        let agent = bundle.writes.iter().find_map(|write| match write {
+            Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => Some(run.agent.clone()),
+            _ => None,
+        });
+        let task = || {
+            bundle.writes.iter().find_map(|write| match write {
+                Write::NewTask(task) | Write::Task(task) => Some(Box::new(task.clone())),
+                _ => None,
+            })
+        };
+        let one = |body: &EventBody| match body {
+            EventBody::TaskAccepted { .. } => task().map(|task| One::Accepted { namespace: task.namespace }),
+            EventBody::TaskEnded { .. } => {
+                let agent = agent.clone().unwrap_or_default();
+                task().map(|task| One::Ended { agent, task })
+            }
+            EventBody::RunEnded { .. } => Some(One::HandedOn { agent: agent.clone().unwrap_or_default() }),
+            EventBody::StepFinished(step) => {
+                let agent = agent.clone().unwrap_or_default();
+                Some(One::Step { agent, step: Box::new(step.clone()) })
+            }
+            EventBody::RunRetrying { .. } => Some(One::Retry),
+            EventBody::AttemptEnded { end: ostler_kernel::run::AttemptEnd::Lost, .. } => Some(One::Lost),
+            EventBody::ResourceChanged(_) => Some(One::Resource),
+            EventBody::AttemptStarted { .. }
+            | EventBody::AttemptEnded { .. }
+            | EventBody::RunWaiting { .. }
+            | EventBody::RunSleeping { .. }
+            | EventBody::RunReady { .. }
+            | EventBody::InputAccepted { .. }
+            | EventBody::MessageSent { .. } => None,
+        };
+        let events = bundle.writes.iter().filter_map(|write| match write {
+            Write::Event { body, .. } => one(body),
+            _ => None,
+        });
+        Happened(events.collect())
+    }
+
+    pub(crate) fn count(&self, Happened(all): Happened) {
+        if all.is_empty() {
+            return;
+        }
+        let mut figures = self.lock();
+        all.into_iter().for_each(|one| figures.count(one));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Figures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Figures {
+    fn count(&mut self, one: One) {
+        match one {
+            One::Accepted { namespace } => *of(&mut self.accepted, [namespace]) += 1,
+            One::Ended { agent, task } => self.ended(agent, &task),
+            One::HandedOn { agent } => self.message("succeeded", agent),
+            One::Step { agent, step } => self.step(agent, &step),
+            One::Retry => self.retries += 1,
+            One::Lost => self.lost_attempts += 1,
+            One::Resource => self.resources_changed += 1,
+        }
+    }
+
+    fn ended(&mut self, agent: String, task: &Task) {
+        let took = task.ended_at.unwrap_or(task.created_at).since(task.created_at);
+        // A task of one agent belongs to no system.
+        let system = task.request.system.as_ref().map(|system| system.name.clone()).unwrap_or_default();
+        let key = [task.namespace.clone(), system, task.state.name().to_owned()];
+        of(&mut self.tasks, key).add(took.as_secs_f64());
+        self.dead_letters += u64::from(task.state == TaskState::DeadLetter);
+        let phase = if task.state == TaskState::Succeeded { "succeeded" } else { "deadletter" };
+        self.message(phase, agent);
+    }
+
+    fn message(&mut self, phase: &str, agent: String) {
+        *of(&mut self.messages, [phase.to_owned(), agent]) += 1;
+    }
+
+    fn step(&mut self, agent: String, step: &StepFinished) {
+        let seconds = std::time::Duration::from_millis(step.took_ms).as_secs_f64();
+        let kind = match &step.kind {
+            StepKind::Model { model } => {
+                self.tokens(&agent, model, &step.usage);
+                "model"
+            }
+            StepKind::Tool { call, .. } => {
+                let outcome = match &step.outcome {
+                    StepOutcome::Ok => "ok",
+                    StepOutcome::Failed { .. } => "failed",
+                    StepOutcome::Interrupted => "interrupted",
+                };
+                of(&mut self.tools, [call.name.clone(), outcome.to_owned()]).add(seconds);
+                "tool"
+            }
+            StepKind::Wait => "wait",
+        };
+        of(&mut self.steps, [agent, kind.to_owned()]).add(seconds);
+    }
+
+    fn tokens(&mut self, agent: &str, model: &str, usage: &Usage) {
+        for (kind, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
+            let key = [agent.to_owned(), model.to_owned(), kind.to_owned()];
+            let total = of(&mut self.tokens, key);
+            *total = total.saturating_add(tokens);
+        }
+    }
+}
+
+/// The figure of these labels, or that of all others if there are too many.
+fn of<const N: usize, T: Default>(figures: &mut BTreeMap<[String; N], T>, key: [String; N]) -> &mut T {
+    let is_known = figures.contains_key(&key) || figures.len() < MOST_LABELS;
+    let key = if is_known { key } else { std::array::from_fn(|_| OTHERS.to_owned()) };
+    figures.entry(key).or_default()
+}
+
+/// What is read from the store when someone asks.
+#[derive(Debug, Clone, Default)]
+pub struct Gauges {
+    /// Of each worker: its name, its phase, its slots, and how many runs it holds.
+    pub workers: Vec<(String, &'static str, u32, usize)>,
+    /// Of each namespace: runs that wait for a worker.
+    pub ready: Vec<(String, usize)>,
+    /// The position of the last event.
+    pub position: u64,
+}
+
+/// Past so many, it is enough to know that there are many.
+const MOST_READY: usize = 10_000;
+const MOST_NAMESPACES: usize = 100;
+
+impl Control {
+    /// Bounded, whatever the store holds.
+    pub async fn gauges(&self) -> Result<Gauges, ControlError> {
+        let workers = self.workers().await?;
+        let mut ready = Vec::new();
+        for namespace in self.namespaces().await?.into_iter().take(MOST_NAMESPACES) {
+            let count = self.store.ready(namespace.clone(), None, MOST_READY).await?;
+            ready.push((namespace, count));
+        }
+        Ok(Gauges {
+            workers: workers
+                .into_iter()
+                .map(|view| (view.worker.name, view.phase.name(), view.worker.offer.slots, view.runs))
+                .collect(),
+            ready,
+            position: self.store.watch().borrow().position,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_end_become_one() {
+        let mut figures: BTreeMap<[String; 1], u64> = BTreeMap::new();
+        for number in 0..2 * MOST_LABELS {
+            *of(&mut figures, [number.to_string()]) += 1;
+        }
+        assert_eq!(figures.len(), MOST_LABELS + 1);
+        assert_eq!(figures[&[OTHERS.to_owned()]], MOST_LABELS as u64);
+    }
+
+    #[test]
+    fn durations_fall_into_their_bounds() {
+        let mut histogram = Histogram::default();
+        for seconds in [0.001, 0.005, 0.3, 1e6] {
+            histogram.add(seconds);
+        }
+        assert_eq!((histogram.counts[0], histogram.counts[6], histogram.counts[BOUNDS.len()]), (2, 1, 1));
+        assert_eq!(histogram.count(), 4);
+    }
+}

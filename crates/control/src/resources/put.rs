@@ -1,0 +1,203 @@
+//! Puts resources in place: applied, replaced, renamed, and what was found out about them.
+
+use ostler_kernel::{
+    Bundle,
+    event::Change,
+    resource::{ResourceKey, StoredResource, put_and_tell, rename_and_tell},
+};
+use ostler_spec::{Kind, Resource};
+use ostler_store::StoreExt;
+use serde_json::Value as Json;
+
+use super::{TRIES, key, restore};
+use crate::{Control, ControlError};
+
+/// Whether a change is made, or only checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    Real,
+    /// Everything is checked, nothing is written; the answer is what would be.
+    DryRun,
+}
+
+/// Which version a change is meant for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// Whatever it is now.
+    Any,
+    Version(String),
+}
+
+impl Precondition {
+    pub(super) fn check(&self, former: &StoredResource) -> Result<(), ControlError> {
+        match self {
+            Precondition::Any => Ok(()),
+            Precondition::Version(wanted) => check_version(&former.key, wanted, former.version),
+        }
+    }
+}
+
+impl Control {
+    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one. What of
+    /// it this version can't do stands in its status, and is refused when it is used.
+    pub async fn apply(&self, resource: Resource) -> Result<Resource, ControlError> {
+        self.apply_as(resource, Effect::Real).await
+    }
+
+    /// The same, or only what it would come to.
+    pub async fn apply_as(&self, resource: Resource, effect: Effect) -> Result<Resource, ControlError> {
+        check_keepable(&resource)?;
+        let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
+        for _ in 0..TRIES {
+            let former = self.store.resource(key.clone()).await?;
+            if let Some(wanted) = &resource.metadata.resource_version {
+                check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
+            }
+            let stored = self.next_version(key.clone(), &resource, former.as_ref());
+            let change = if former.is_some() { Change::Updated } else { Change::Created };
+            let bundle = put_and_tell(stored.clone(), former.as_ref(), change, self.runtime.now());
+            if let Some(resource) = self.put(&stored, bundle, effect).await? {
+                return Ok(resource);
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    /// Puts the resource in the place of the one with this name, which must be there. Under another name it is renamed.
+    pub async fn replace(
+        &self,
+        name: &str,
+        resource: Resource,
+        precondition: &Precondition,
+        effect: Effect,
+    ) -> Result<Resource, ControlError> {
+        check_keepable(&resource)?;
+        let (kind, namespace) = (resource.kind(), resource.metadata.namespace.clone());
+        let (place, target) = (key(kind, &namespace, name), key(kind, &namespace, &resource.metadata.name));
+        for _ in 0..TRIES {
+            let former = self.present(&place).await?;
+            precondition.check(&former)?;
+            let stored = self.next_version(target.clone(), &resource, Some(&former));
+            let now = self.runtime.now();
+            let bundle = if target == place {
+                put_and_tell(stored.clone(), Some(&former), Change::Updated, now)
+            } else {
+                self.check_free(&target).await?;
+                rename_and_tell(stored.clone(), &former, now)
+            };
+            if let Some(resource) = self.put(&stored, bundle, effect).await? {
+                return Ok(resource);
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    /// Writes down what was found out about a resource. It stands until the spec changes.
+    pub async fn set_status(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        status: Json,
+        precondition: &Precondition,
+    ) -> Result<Resource, ControlError> {
+        let place = key(kind, namespace, name);
+        for _ in 0..TRIES {
+            let former = self.present(&place).await?;
+            precondition.check(&former)?;
+            let mut stored = StoredResource { version: former.version + 1, ..former.clone() };
+            if let Some(parts) = stored.document.as_object_mut() {
+                parts.insert("status".to_owned(), status.clone());
+            }
+            let bundle = put_and_tell(stored.clone(), Some(&former), Change::Status, self.runtime.now());
+            if let Some(resource) = self.put(&stored, bundle, Effect::Real).await? {
+                return Ok(resource);
+            }
+        }
+        Err(ControlError::Contended)
+    }
+
+    /// Commits it. None if someone was quicker.
+    async fn put(
+        &self,
+        stored: &StoredResource,
+        bundle: Bundle,
+        effect: Effect,
+    ) -> Result<Option<Resource>, ControlError> {
+        let resource = restore(stored)?;
+        if effect == Effect::DryRun {
+            return Ok(Some(resource));
+        }
+        if self.commit(bundle).await?.is_err() {
+            return Ok(None);
+        }
+        self.forget_chapter(stored).await?;
+        self.changed(resource.kind()).await?;
+        Ok(Some(resource))
+    }
+
+    async fn present(&self, place: &ResourceKey) -> Result<StoredResource, ControlError> {
+        let kind = Kind::from_name(&place.kind).map_or("resource", Kind::name);
+        let missing = || ControlError::NotFound { kind, name: place.name.clone() };
+        self.store.resource(place.clone()).await?.ok_or_else(missing)
+    }
+
+    async fn check_free(&self, target: &ResourceKey) -> Result<(), ControlError> {
+        let ResourceKey { kind, name, .. } = target;
+        match self.store.resource(target.clone()).await? {
+            None => Ok(()),
+            Some(_) => Err(ControlError::Conflict(format!("there is a {kind} {name:?} already"))),
+        }
+    }
+
+    fn next_version(
+        &self,
+        key: ResourceKey,
+        resource: &Resource,
+        former: Option<&StoredResource>,
+    ) -> StoredResource {
+        let mut document = serde_json::to_value(resource).unwrap_or_default();
+        let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
+        keep_status(&mut document, former.filter(|_| same_spec));
+        let generation = former.map_or(0, |former| former.generation);
+        StoredResource {
+            key,
+            version: former.map_or(0, |former| former.version) + 1,
+            generation: if same_spec { generation } else { generation + 1 },
+            created_at: former.map_or_else(|| self.runtime.now(), |former| former.created_at),
+            document,
+        }
+    }
+}
+
+/// A worker registers itself; and what is secret is not kept where it could be read.
+fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
+    match resource.kind() {
+        Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
+        Kind::Secret | Kind::SealedSecret => {
+            let message = "secrets are not kept in this version: give them to `ostler up` in its environment, as \
+                           OSTLER_SECRET_<NAME>";
+            Err(ControlError::NotAvailable(message.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was found out about a resource is not a manifest's to say, and holds for the spec it was found out of.
+fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
+    let Some(parts) = document.as_object_mut() else { return };
+    parts.remove("status");
+    if let Some(status) = former.and_then(|former| former.document.get("status")) {
+        parts.insert("status".to_owned(), status.clone());
+    }
+}
+
+fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
+    if wanted == present.to_string() {
+        return Ok(());
+    }
+    Err(ControlError::Conflict(format!(
+        "{} {:?} is at version {present}, not {wanted}: get it again and repeat the change",
+        key.kind, key.name
+    )))
+}

@@ -1,0 +1,161 @@
+//! Shapes of bodies and answers that are no kind.
+
+use serde_json::{Map, Value, json};
+
+/// A page of a list.
+pub fn list(item: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "items": {"type": "array", "items": item},
+            "continue": {"description": "Where the next page begins, if there is one.", "type": "string"},
+        },
+        "required": ["items"],
+    })
+}
+
+pub fn all() -> Map<String, Value> {
+    let worker = json!({ "$ref": "#/components/schemas/WorkerView" });
+    let shapes = [
+        ("Problem", problem()),
+        ("Anything", json!({"type": "object"})),
+        ("Health", object(&[("status", text())])),
+        ("Version", object(&[("name", text()), ("version", text())])),
+        ("Namespaces", object(&[("namespaces", list_of(text()))])),
+        ("Capabilities", capabilities()),
+        ("Deleted", object(&[("deleted", text())])),
+        ("Status", object(&[("metadata", anything()), ("status", anything())])),
+        ("StatusReport", status_report()),
+        ("Items", object(&[("items", list_of(anything()))])),
+        ("TaskEvents", object(&[("items", list_of(anything())), ("last", number())])),
+        ("Logs", object(&[("name", text()), ("logs", list_of(text()))])),
+        ("Messages", messages()),
+        ("TaskMetrics", metrics()),
+        ("Trace", object(&[("name", text()), ("namespace", text()), ("trace", list_of(anything()))])),
+        ("CancelRequest", optional("reason", json!({"type": ["string", "null"]}))),
+        ("RetryRequest", optional("overrides", json!({"type": ["object", "null"]}))),
+        ("Decision", json!({"type": "object"})),
+        ("WorkerView", worker_view()),
+        ("WorkerList", list(&worker)),
+    ];
+    shapes.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect()
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn number() -> Value {
+    json!({"type": "integer"})
+}
+
+fn anything() -> Value {
+    json!({"type": "object"})
+}
+
+fn list_of(item: Value) -> Value {
+    json!({"type": "array", "items": item})
+}
+
+/// All of these, and maybe others.
+fn object(members: &[(&str, Value)]) -> Value {
+    let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    let properties: Map<String, Value> =
+        members.iter().map(|(name, shape)| ((*name).to_owned(), shape.clone())).collect();
+    json!({"type": "object", "properties": properties, "required": names})
+}
+
+/// This, or nothing.
+fn optional(name: &str, shape: Value) -> Value {
+    json!({"type": "object", "properties": {name: shape}, "additionalProperties": false})
+}
+
+fn problem() -> Value {
+    let mistake = json!({
+        "type": "object",
+        "properties": {
+            "path": text(), "message": text(), "suggestion": text(), "line": number(), "column": number(),
+        },
+        "required": ["path", "message"],
+    });
+    json!({
+        "type": "object",
+        "description": "What a caller is told when something is refused (RFC 9457).",
+        "properties": {
+            "type": text(),
+            "title": text(),
+            "status": number(),
+            "code": {"type": "string", "description": "Stable."},
+            "detail": text(),
+            "problems": list_of(mistake),
+            "remedy": text(),
+            "request_id": text(),
+        },
+        "required": ["type", "title", "status", "code", "detail", "request_id"],
+    })
+}
+
+fn status_report() -> Value {
+    let version = json!({"type": ["string", "integer", "null"]});
+    json!({
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "object", "properties": {"resourceVersion": version}},
+            "status": anything(),
+        },
+        "required": ["status"],
+    })
+}
+
+fn capabilities() -> Value {
+    let one = object(&[
+        ("id", text()),
+        ("enabled", json!({"type": "boolean"})),
+        ("description", text()),
+        ("source", text()),
+    ]);
+    object(&[("generated_at", text()), ("capabilities", list_of(one))])
+}
+
+fn messages() -> Value {
+    let message = object(&[
+        ("message_id", text()),
+        ("from_agent", text()),
+        ("to_agent", text()),
+        ("content", text()),
+        ("phase", text()),
+        ("attempts", number()),
+    ]);
+    object(&[
+        ("name", text()),
+        ("namespace", text()),
+        ("total", number()),
+        ("filtered_from", number()),
+        ("lifecycle_counts", json!({"type": "object", "additionalProperties": number()})),
+        ("messages", list_of(message)),
+    ])
+}
+
+fn metrics() -> Value {
+    let counts = ["messages", "queued", "running", "retrypending", "succeeded", "deadletter", "in_flight"];
+    let members: Vec<(&str, Value)> = counts.iter().map(|name| (*name, number())).collect();
+    let totals = object(&members);
+    object(&[
+        ("name", text()),
+        ("namespace", text()),
+        ("generated_at", text()),
+        ("totals", totals.clone()),
+        ("per_agent", list_of(totals.clone())),
+        ("per_edge", list_of(totals)),
+    ])
+}
+
+fn worker_view() -> Value {
+    object(&[
+        ("apiVersion", text()),
+        ("kind", json!({"type": "string", "const": "Worker"})),
+        ("metadata", object(&[("name", text())])),
+        ("spec", anything()),
+        ("status", object(&[("phase", text()), ("standing", text())])),
+    ])
+}

@@ -1,0 +1,45 @@
+//! The parameters and headers that routes share, each with what it means.
+
+use super::table::{Parameter, Value};
+
+macro_rules! parameters {
+    ($($name:ident = $text:literal: $value:ident, $about:literal;)*) => {
+        $(pub const $name: &Parameter = &Parameter { name: $text, about: $about, value: Value::$value };)*
+    };
+}
+
+parameters! {
+    NAMESPACE = "namespace": Text, "The namespace; by default `default`.";
+    SCOPE = "namespace": Text, "The namespace, or `*` for all of them; by default `default`.";
+    LIMIT = "limit": Limit, "How many at most; by default 100.";
+    AFTER = "after": Text, "The `continue` of the page before.";
+    LABEL_SELECTOR = "labelSelector": Text, "Only those with these labels: `k=v`, `k!=v`, `k`, `!k`, separated by commas.";
+    LABELS = "labels": Text, "The same as `labelSelector`.";
+    DRY_RUN = "dry_run": Flag, "Everything is checked and nothing is written.";
+    DRY_RUN_CAMEL = "dryRun": Flag, "The same as `dry_run`.";
+    NAME = "name": Text, "Only the one with this name.";
+    RESOURCE_VERSION = "resourceVersion": Place, "Of those that are there at first, only what is newer than this version.";
+    STATE = "state": Text, "Only tasks in one of these states, separated by commas.";
+    PHASE = "phase": Text, "Only those in one of these phases, separated by commas, in any case.";
+    LIFECYCLE = "lifecycle": Text, "The same as `phase`.";
+    BEFORE = "before": Text, "The same as `after`.";
+    ARCHIVED = "archived": Flag, "Archived tasks too.";
+    SYSTEM = "system": Text, "Only tasks of this system.";
+    AGENT = "agent": Text, "Only tasks of this agent.";
+    MODE = "mode": Text, "`template` lists templates instead of tasks.";
+    RERUN = "rerun": Flag, "Asks again for the ended task, or the template, that the body names.";
+    SEQUENCE = "after": Place, "Only events behind this one.";
+    FROM_AGENT = "from_agent": Text, "Only messages of this sender.";
+    TO_AGENT = "to_agent": Text, "Only messages to this agent.";
+    BRANCH_ID = "branch_id": Text, "Only messages of this branch.";
+    TRACE_ID = "trace_id": Text, "Only messages of this trace.";
+    SINCE = "since": Place, "Only events behind this one; without it, only what comes.";
+    SOURCE = "source": Text, "Only events of this source.";
+    TYPE = "type": Text, "Only events of this type.";
+    KIND = "kind": Text, "Only events about this kind.";
+    QUERY = "q": Text, "What to search for.";
+    PREFIX = "prefix": Text, "Only keys that begin like this.";
+    IF_MATCH = "If-Match": Text, "The version that a change is made to, or `*`.";
+    LAST_EVENT_ID = "Last-Event-ID": Text, "Goes on behind the event with this id.";
+    IDEMPOTENCY_KEY = "Idempotency-Key": Text, "The same key again is the same task.";
+}

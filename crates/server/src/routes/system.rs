@@ -1,0 +1,80 @@
+//! What this server is and what it holds: namespaces, what it can do, its figures, its description.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+use super::{
+    answer,
+    table::{Need, Route, Routes, Shape},
+};
+use crate::{gate::App, metrics, openapi, parameters::Parameters, problem::Problem};
+
+pub fn routes() -> Routes {
+    Routes::new()
+        .add(
+            Route::get("/v1/namespaces", Need::Read, "Every namespace that something lives in.")
+                .answers(200, Shape::Json("Namespaces")),
+            namespaces,
+        )
+        .add(
+            Route::get("/v1/capabilities", Need::Read, "What this server can do.")
+                .answers(200, Shape::Json("Capabilities")),
+            capabilities,
+        )
+        .add(Route::get("/metrics", Need::Read, "Figures for Prometheus.").answers(200, Shape::Text), figures)
+        .add(
+            Route::get("/openapi.json", Need::Read, "This description.")
+                .answers(200, Shape::Json("Anything")),
+            description,
+        )
+}
+
+async fn namespaces(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    Ok(answer(StatusCode::OK, &json!({ "namespaces": app.control.namespaces().await? })))
+}
+
+/// What can be told apart, and whether it is there.
+const CAPABILITIES: [(&str, bool, &str); 6] = [
+    ("core.api.crud", true, "Resources of every kind are kept, listed, watched and replaced."),
+    ("core.runtime.sequential", false, "A task on a system runs its agents one after the other."),
+    ("core.runtime.message_driven", false, "Agents of a system hand messages to each other along a graph."),
+    (
+        "core.governance.agent_roles",
+        false,
+        "Roles and policies are kept, and whatever they hold for is refused.",
+    ),
+    ("core.ui.baseline", false, "A console in the browser."),
+    ("core.self_host", true, "One program with its store inside."),
+];
+
+async fn capabilities(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    let all = CAPABILITIES.map(|(id, enabled, description)| {
+        json!({ "id": id, "enabled": enabled, "description": description, "source": "core" })
+    });
+    let generated_at = app.runtime.now().to_string();
+    Ok(answer(StatusCode::OK, &json!({ "generated_at": generated_at, "capabilities": all })))
+}
+
+async fn figures(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    let gauges = app.control.gauges().await?;
+    let text = metrics::text(&app.control.meter().figures(), &gauges, &app.requests.figures());
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+async fn description(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    let text: &Bytes = app.description.get_or_init(|| openapi::text(&super::table()).into());
+    let kind = HeaderValue::from_static("application/json");
+    Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text.clone()).into_response())
+}

@@ -1,0 +1,99 @@
+//! What a task tells of itself: its status, its messages and their figures, its trace.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use http::StatusCode;
+use ostler_control::store::TaskRow;
+use serde_json::json;
+
+use super::{answer, find, now};
+use crate::{
+    gate::App,
+    parameters::{Name, Parameters},
+    problem::Problem,
+    wire::{
+        message::{MessageFilter, MessageView, Messages, Metrics, messages as messages_of},
+        task::TaskView,
+        trace::trace as trace_of,
+    },
+};
+
+pub async fn status(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let mut row = find(&app, &task, parameters).await?;
+    app.control.count_so_far(&mut row).await?;
+    let blocker = app.control.blocker(&row.task).await?;
+    let (runs, events) = app.control.told(&row).await?;
+    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &runs, &events);
+    Ok(answer(StatusCode::OK, &view.status_alone()))
+}
+
+/// What a task came to follows from its runs; nobody else can say it.
+pub async fn refuse_status(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    let detail = format!("the status of task {:?} follows from its runs and can't be written", row.task.name);
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail)
+        .remedy("to end a task, POST to its /cancel"))
+}
+
+pub async fn messages(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let (row, all, filter) = asked_for(&app, &task, parameters).await?;
+    Ok(answer(StatusCode::OK, &Messages::new(&row.task, all, &filter)))
+}
+
+pub async fn metrics(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let (row, all, filter) = asked_for(&app, &task, parameters).await?;
+    Ok(answer(StatusCode::OK, &Metrics::new(&row.task, &all, &filter, now(&app))))
+}
+
+async fn asked_for(
+    app: &App,
+    task: &str,
+    parameters: Parameters,
+) -> Result<(TaskRow, Vec<MessageView>, MessageFilter), Problem> {
+    let known =
+        ["namespace", "phase", "lifecycle", "from_agent", "to_agent", "branch_id", "trace_id", "limit"];
+    let parameters = parameters.only(&known)?;
+    let text = |name| parameters.get(name).map(str::to_owned);
+    let phases = parameters.one_of(&["phase", "lifecycle"])?.unwrap_or_default();
+    let filter = MessageFilter {
+        phases: phases.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect(),
+        from_agent: text("from_agent"),
+        to_agent: text("to_agent"),
+        branch_id: text("branch_id"),
+        trace_id: text("trace_id"),
+        limit: parameters.get("limit").map(|_| parameters.limit()).transpose()?,
+    };
+    let row = app.control.task(parameters.namespace_or_default()?, task).await?;
+    let (runs, events) = app.control.told(&row).await?;
+    let all = messages_of(&row.task, &runs, &events);
+    Ok((row, all, filter))
+}
+
+pub async fn trace(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    let (runs, events) = app.control.told(&row).await?;
+    let (name, namespace) = (&row.task.name, &row.task.namespace);
+    let trace = trace_of(&row.task, &runs, &events);
+    Ok(answer(StatusCode::OK, &json!({ "name": name, "namespace": namespace, "trace": trace })))
+}

@@ -1,0 +1,91 @@
+//! Watches: resources and tasks as they change, and every event there is.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use http::HeaderMap;
+use ostler_control::Watched;
+use ostler_spec::Kind;
+
+use super::{
+    parameter::{
+        KIND, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, NAME, RESOURCE_VERSION, SCOPE, SINCE, SOURCE, TYPE,
+    },
+    table::{Need, Route, Routes, Shape},
+};
+use crate::{
+    gate::App,
+    parameters::{Parameters, Scope, last_event_id},
+    problem::Problem,
+    sse,
+    wire::event::EventFilter,
+};
+
+pub fn routes() -> Routes {
+    Routes::new().add(
+        Route::get("/v1/events/watch", Need::Read, "Everything that happens, live.")
+            .takes(&[SINCE, SOURCE, TYPE, KIND, NAME, SCOPE])
+            .heeds(&[LAST_EVENT_ID])
+            .answers(200, Shape::Events),
+        events,
+    )
+}
+
+pub fn routes_of(kind: Kind) -> Routes {
+    let path = format!("/v1/{}/watch", kind.plural());
+    let route = Route::get(path, Need::Read, format!("Resources of kind {kind} as they change, live."))
+        .takes(&[SCOPE, NAME, LABEL_SELECTOR, LABELS, RESOURCE_VERSION])
+        .heeds(&[LAST_EVENT_ID])
+        .answers(200, Shape::Events);
+    Routes::new().add(route, move |app, parameters, headers| watch(kind, app, parameters, headers))
+}
+
+async fn watch(
+    kind: Kind,
+    State(app): State<Arc<App>>,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let known = ["namespace", "name", "labelSelector", "labels", "resourceVersion"];
+    let parameters = parameters.only(&known)?;
+    let watched = Watched {
+        kind,
+        namespace: match parameters.scope()? {
+            Scope::One(namespace) => Some(namespace),
+            Scope::All => None,
+        },
+        name: parameters.get("name").map(str::to_owned),
+        labels: parameters.selector()?,
+        newer_than: parameters.place("resourceVersion")?.unwrap_or(0),
+    };
+    let after = last_event_id(&headers)?;
+    let room = app.room_for_a_watch()?;
+    let watch = app.control.watch(watched, after).await?;
+    Ok(sse::stream(&app, sse::ResourceStream::new(watch, room)))
+}
+
+async fn events(
+    State(app): State<Arc<App>>,
+    parameters: Parameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["since", "source", "type", "kind", "name", "namespace"])?;
+    let text = |name| parameters.get(name).map(str::to_owned);
+    let filter = EventFilter {
+        source: text("source"),
+        r#type: text("type"),
+        kind: text("kind"),
+        name: text("name"),
+        namespace: match parameters.scope()? {
+            Scope::One(namespace) => Some(namespace),
+            Scope::All => None,
+        },
+    };
+    let after = match last_event_id(&headers)? {
+        Some(after) => Some(after),
+        None => parameters.place("since")?,
+    };
+    let room = app.room_for_a_watch()?;
+    let watch = app.control.watch_events(after).await?;
+    Ok(sse::stream(&app, sse::EventStream::new(watch, filter, room)))
+}

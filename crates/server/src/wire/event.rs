@@ -1,0 +1,104 @@
+//! An event of the log of all, as those who watch everything see it.
+
+use ostler_control::Place;
+use ostler_kernel::{Event, EventBody, TaskState, event::ResourceChanged, run::AttemptEnd};
+use serde::Serialize;
+
+use super::log_line;
+
+#[derive(Debug, Serialize)]
+pub struct EventView<'a> {
+    id: u64,
+    timestamp: String,
+    source: &'static str,
+    r#type: String,
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    action: &'static str,
+    message: String,
+    data: &'a EventBody,
+}
+
+/// Which events someone wants.
+#[derive(Debug, Default)]
+pub struct EventFilter {
+    pub source: Option<String>,
+    pub r#type: Option<String>,
+    pub kind: Option<String>,
+    pub name: Option<String>,
+    pub namespace: Option<String>,
+}
+
+impl<'a> EventView<'a> {
+    pub fn new(event: &'a Event, place: Option<&'a Place>) -> Self {
+        let action = action(&event.body);
+        let (source, family, kind) = match &event.body {
+            EventBody::ResourceChanged(ResourceChanged { kind, .. }) => {
+                ("apiserver", "resource", kind.as_str())
+            }
+            EventBody::TaskAccepted { .. } => ("apiserver", "resource", "Task"),
+            _ => ("task-controller", "task", "Task"),
+        };
+        let (namespace, name) =
+            place.map_or(("", ""), |(namespace, name)| (namespace.as_str(), name.as_str()));
+        Self {
+            id: event.position,
+            timestamp: event.at.to_string(),
+            source,
+            r#type: format!("{family}.{action}"),
+            kind,
+            name,
+            namespace,
+            action,
+            message: log_line::what(&event.body),
+            data: &event.body,
+        }
+    }
+}
+
+impl EventFilter {
+    pub fn lets_through(&self, view: &EventView<'_>) -> bool {
+        let is = |wanted: &Option<String>, found: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
+        };
+        let is_exactly =
+            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        is(&self.source, view.source)
+            && is(&self.r#type, &view.r#type)
+            && is(&self.kind, view.kind)
+            && is_exactly(&self.name, view.name)
+            && is_exactly(&self.namespace, view.namespace)
+    }
+}
+
+fn action(body: &EventBody) -> &'static str {
+    match body {
+        EventBody::TaskAccepted { .. } => "created",
+        EventBody::AttemptStarted { .. } => "claimed",
+        EventBody::StepFinished(_) => "trace",
+        EventBody::AttemptEnded { end: AttemptEnd::Error { .. }, .. } => "attempt_failed",
+        EventBody::AttemptEnded { end: AttemptEnd::Yielded | AttemptEnd::Lost, .. } => "assignment_cleared",
+        EventBody::RunRetrying { .. } => "retry_scheduled",
+        EventBody::RunWaiting { .. } => "waiting_approval",
+        EventBody::RunSleeping { .. } => "sleeping",
+        EventBody::RunReady { .. } => "ready",
+        EventBody::InputAccepted { .. } => "input",
+        EventBody::MessageSent { .. } => "message",
+        EventBody::RunEnded { .. } => "handed_on",
+        EventBody::TaskEnded { state, .. } => match state {
+            TaskState::Succeeded => "succeeded",
+            TaskState::DeadLetter => "deadletter",
+            TaskState::Cancelled => "cancelled",
+            TaskState::Queued
+            | TaskState::Running
+            | TaskState::Waiting { .. }
+            | TaskState::Sleeping { .. }
+            | TaskState::Failed
+            | TaskState::Dropped { .. } => "failed",
+        },
+        EventBody::ResourceChanged(changed) => changed.change.name(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a task and an agent tell of themselves: messages, figures, trace, logs; and what is not there yet.
+
+use serde_json::{Value, json};
+
+use super::{
+    bad_input::check,
+    support::{Place, worker::Worker},
+};
+
+async fn done(place: &Place) -> String {
+    let name = place.task().await;
+    let mut worker = Worker::new(place).await;
+    let mut held = worker.claim().await;
+    worker.step(&mut held).await;
+    worker.finish(held, "hello").await;
+    name
+}
+
+#[tokio::test]
+async fn a_task_of_one_agent_has_one_message() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let path = format!("/v1/tasks/{name}/messages");
+    let queued = place.get(&path).await.json();
+    assert_eq!(queued["lifecycle_counts"], json!({"Queued": 1}));
+    let message = &queued["messages"][0];
+    assert_eq!((&message["from_agent"], &message["to_agent"]), (&json!("system"), &json!("helper")));
+    assert_eq!((&message["content"], &message["type"]), (&json!("hi"), &json!("task_start")));
+    assert_eq!(message["task_id"], format!("default/{name}"));
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    worker.finish(held, "done").await;
+    let done = place.get(&path).await.json();
+    let message = &done["messages"][0];
+    assert_eq!((&message["phase"], &message["worker"]), (&json!("Succeeded"), &json!("scripted")));
+    assert!(message["processed_at"].is_string());
+    let list = async |query: &str| place.get(&format!("{path}?{query}")).await.json();
+    assert_eq!(list("phase=succeeded").await["total"], 1);
+    let none = list("lifecycle=queued,running").await;
+    assert_eq!(
+        (&none["total"], &none["filtered_from"], &none["messages"]),
+        (&json!(0), &json!(1), &json!([]))
+    );
+    assert_eq!(list("from_agent=helper").await["filtered_from"], 0);
+    assert_eq!(list("branch_id=b001&to_agent=helper&limit=1").await["total"], 1);
+    check(&place.get(&format!("{path}?limit=0")).await, 400, "bad_parameter", "limit");
+    check(&place.get(&format!("{path}?phase=a&lifecycle=b")).await, 400, "bad_parameter", "two names");
+    check(&place.get("/v1/tasks/none/messages").await, 404, "not_found", "none");
+}
+
+#[tokio::test]
+async fn its_figures_add_up() {
+    let place = Place::with_agent().await;
+    let name = done(&place).await;
+    let figures = place.get(&format!("/v1/tasks/{name}/metrics")).await.json();
+    let totals = &figures["totals"];
+    assert_eq!(
+        (&totals["messages"], &totals["succeeded"], &totals["in_flight"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert_eq!((&totals["latency_sample_size"], &totals["retry_count"]), (&json!(1), &json!(0)));
+    let agents: Vec<(&Value, &Value, &Value)> = figures["per_agent"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["agent"], &it["inbound"], &it["outbound"]))
+        .collect();
+    let (one, none) = (json!(1), json!(0));
+    assert_eq!(agents, [(&json!("helper"), &one, &none), (&json!("system"), &none, &one)]);
+    assert_eq!(figures["per_edge"][0]["from_agent"], "system");
+    assert_eq!(figures.get("filters"), None);
+    let filtered = place.get(&format!("/v1/tasks/{name}/metrics?phase=queued")).await.json();
+    assert_eq!(
+        (&filtered["totals"]["messages"], &filtered["filters"]["phase"]),
+        (&json!(0), &json!(["queued"]))
+    );
+}
+
+#[tokio::test]
+async fn a_task_shows_its_trace_and_its_history() {
+    let place = Place::with_agent().await;
+    let name = done(&place).await;
+    let status = place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
+    let types = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        types(&status["trace"]),
+        ["task_accepted", "attempt_started", "model_call", "model_call", "task_ended"]
+    );
+    let call = &status["trace"][2];
+    assert_eq!(
+        (&call["step_id"], &call["tokens"], &call["latency_ms"]),
+        (&json!("a001.s0003"), &json!(7), &json!(5))
+    );
+    assert_eq!((&call["agent"], &call["token_usage_source"]), (&json!("helper"), &json!("provider")));
+    assert_eq!(types(&status["history"]), ["claim", "succeeded"]);
+    assert_eq!((&status["attempts"], &status["messages"][0]["phase"]), (&json!(1), &json!("Succeeded")));
+    let output = &status["output"];
+    assert_eq!((&output["agent.1.name"], &output["agent.1.steps"]), (&json!("helper"), &json!("2")));
+    assert_eq!((&output["tokens_used_total"], &output["result"]), (&json!("14"), &json!("executed")));
+    assert!(output.as_object().unwrap().values().all(Value::is_string), "{output}");
+    let trace = place.get(&format!("/v1/tasks/{name}/trace")).await.json();
+    assert_eq!(trace["trace"], status["trace"]);
+    let alone = place.get(&format!("/v1/tasks/{name}/status")).await.json();
+    assert_eq!((&alone["status"], alone.get("spec")), (&status, None));
+    let listed = place.get("/v1/tasks").await.json();
+    assert_eq!(listed["items"][0]["status"].get("trace"), None, "lists stay lean");
+}
+
+#[tokio::test]
+async fn a_held_task_names_its_worker() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let _held = worker.claim().await;
+    let status = place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
+    assert_eq!((&status["claimedBy"], &status["assignedWorker"]), (&json!("scripted"), &json!("scripted")));
+}
+
+#[tokio::test]
+async fn an_agent_has_a_log_over_its_tasks() {
+    let place = Place::with_agent().await;
+    let name = done(&place).await;
+    let logs = place.get("/v1/agents/helper/logs").await.json();
+    let lines = logs["logs"].as_array().unwrap();
+    assert_eq!((&logs["name"], lines.len()), (&json!("helper"), 5));
+    assert!(lines[0].as_str().unwrap().contains(&format!(" {name}: task accepted")), "{logs}");
+    check(&place.get("/v1/agents/nobody/logs").await, 404, "not_found", "nobody");
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_says_so_by_name() {
+    let place = Place::new().await;
+    let memory = json!({"kind": "Memory", "metadata": {"name": "m"}, "spec": {}});
+    let approval =
+        json!({"kind": "ToolApproval", "metadata": {"name": "ta"}, "spec": {"task_ref": "t", "tool": "x"}});
+    assert_eq!(place.post("/v1/memories", &memory).await.status, 201);
+    assert_eq!(place.post("/v1/tool-approvals", &approval).await.status, 201);
+    check(&place.get("/v1/memories/m/entries?q=x&limit=5").await, 422, "not_available", "memory/m");
+    check(&place.get("/v1/memories/none/entries").await, 404, "not_found", "none");
+    for verb in ["approve", "deny"] {
+        let reply = place.post(&format!("/v1/tool-approvals/ta/{verb}"), &json!({"decidedBy": "me"})).await;
+        check(&reply, 422, "not_available", "tool-approval/ta");
+    }
+    let worker = Worker::new(&place).await;
+    let path = format!("/v1/workers/{}/status", worker.caller().worker);
+    assert_eq!(place.get(&path).await.json()["status"]["standing"], "open");
+    check(&place.put(&path, "if-match: 1\r\n", &json!({"status": {}})).await, 422, "not_available", "worker");
+}

@@ -1,0 +1,280 @@
+//! Watches: what is there, then every change, over a restart too.
+
+use serde_json::{Value, json};
+
+use super::{
+    bad_input::check,
+    support::{
+        Hasty, Place, agent, config, runtime,
+        sse::{Listener, Message},
+        start_in, task,
+        worker::Worker,
+    },
+};
+
+fn labelled(name: &str, color: &str) -> Value {
+    let mut agent = agent(name);
+    agent["metadata"]["labels"] = json!({"color": color});
+    agent
+}
+
+/// What it says: the type, the name, and the version.
+fn said(message: &Message) -> (String, String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &message.data["resource"]["metadata"];
+    (text(&message.data["type"]), text(&metadata["name"]), text(&metadata["resourceVersion"]))
+}
+
+/// The next message that is no comment.
+async fn next(listener: &mut Listener) -> Message {
+    loop {
+        let message = listener.next().await.expect("the stream goes on");
+        if message.event != "comment" {
+            assert_eq!(message.event, "resource");
+            return message;
+        }
+    }
+}
+
+async fn expect(listener: &mut Listener, expected: &[(&str, &str, &str)]) -> Option<u64> {
+    let mut last = None;
+    for (kind, name, version) in expected {
+        let message = next(listener).await;
+        assert_eq!(said(&message), ((*kind).to_owned(), (*name).to_owned(), (*version).to_owned()));
+        last = message.id.or(last);
+    }
+    last
+}
+
+#[tokio::test]
+async fn first_what_is_there_then_every_change() {
+    let place = Place::new().await;
+    for name in ["a", "b"] {
+        place.post("/v1/agents", &agent(name)).await;
+    }
+    let mut elsewhere = agent("z");
+    elsewhere["metadata"]["namespace"] = json!("other");
+    place.post("/v1/agents", &elsewhere).await;
+    let mut watch = Listener::at(&place, "/v1/agents/watch", None).await;
+    assert_eq!(watch.status, 200);
+    expect(&mut watch, &[("added", "a", "1"), ("added", "b", "1")]).await;
+    let complete = watch.next().await.unwrap();
+    assert!(complete.event == "comment" && complete.id.is_some(), "from here one can go on: {complete:?}");
+    place.post("/v1/agents", &agent("c")).await;
+    place.post("/v1/agents", &elsewhere).await;
+    place
+        .post(
+            "/v1/tools",
+            &json!({"kind": "Tool", "metadata": {"name": "t"}, "spec": {"endpoint": "http://localhost:1/"}}),
+        )
+        .await;
+    let report = json!({"status": {"phase": "Error"}});
+    place.put("/v1/agents/a/status", "if-match: 1\r\n", &report).await;
+    place.put("/v1/agents/b", "if-match: 1\r\n", &agent("renamed")).await;
+    place.delete("/v1/agents/c").await;
+    let expected = [
+        ("added", "c", "1"),
+        ("updated", "a", "2"),
+        ("added", "renamed", "2"),
+        ("deleted", "b", "1"),
+        ("deleted", "c", "1"),
+    ];
+    // What was deleted a moment later may not be told of at all.
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|(kind, name, _): &(String, String, String)| {
+        (kind.as_str(), name.as_str()) != ("deleted", "c")
+    }) {
+        seen.push(said(&next(&mut watch).await));
+    }
+    let expected: Vec<_> = expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())).to_vec();
+    assert!(seen == expected || seen == expected[1..], "{seen:?}");
+    let mut everywhere = Listener::at(&place, "/v1/agents/watch?namespace=*&name=z", None).await;
+    expect(&mut everywhere, &[("added", "z", "2")]).await;
+    let mut newer = Listener::at(&place, "/v1/agents/watch?resourceVersion=1", None).await;
+    expect(&mut newer, &[("added", "a", "2"), ("added", "renamed", "2")]).await;
+}
+
+#[tokio::test]
+async fn who_selects_is_told_when_something_no_longer_counts() {
+    let place = Place::new().await;
+    place.post("/v1/agents", &labelled("a", "blue")).await;
+    place.post("/v1/agents", &labelled("b", "red")).await;
+    let mut watch = Listener::at(&place, "/v1/agents/watch?labelSelector=color=blue", None).await;
+    expect(&mut watch, &[("added", "a", "1")]).await;
+    place.post("/v1/agents", &labelled("b", "blue")).await;
+    expect(&mut watch, &[("added", "b", "2")]).await;
+    place.post("/v1/agents", &labelled("a", "red")).await;
+    expect(&mut watch, &[("deleted", "a", "2")]).await;
+    // Of what does not count, nothing is told.
+    place.post("/v1/agents", &labelled("a", "green")).await;
+    place.delete("/v1/agents/a").await;
+    place.delete("/v1/agents/b").await;
+    expect(&mut watch, &[("deleted", "b", "2")]).await;
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut place = Place { server: start_in(folder.path()).await.unwrap(), folder };
+    for name in ["a", "b", "c"] {
+        place.post("/v1/agents", &agent(name)).await;
+    }
+    let mut watch = Listener::at(&place, "/v1/agents/watch", None).await;
+    expect(&mut watch, &[("added", "a", "1"), ("added", "b", "1"), ("added", "c", "1")]).await;
+    place.post("/v1/agents", &agent("d")).await;
+    let last = expect(&mut watch, &[("added", "d", "1")]).await;
+    assert!(last.is_some());
+    drop(watch);
+    // While nobody watches, and again after a restart.
+    place.delete("/v1/agents/a").await;
+    place.post("/v1/agents", &agent("e")).await;
+    let Place { server, folder } = place;
+    server.shutdown().await;
+    place = Place { server: start_in(folder.path()).await.unwrap(), folder };
+    place.post("/v1/agents", &agent("b")).await;
+    let mut watch = Listener::at(&place, "/v1/agents/watch", last).await;
+    expect(&mut watch, &[("deleted", "a", "1"), ("added", "e", "1"), ("updated", "b", "2")]).await;
+    place.post("/v1/agents", &agent("f")).await;
+    expect(&mut watch, &[("added", "f", "1")]).await;
+    // An id that this store never gave: all that is there is told anew.
+    let mut lost = Listener::at(&place, "/v1/agents/watch", Some(1 << 40)).await;
+    expect(&mut lost, &[("added", "b", "2"), ("added", "c", "1")]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_while_many_change() {
+    let place = Place::new().await;
+    let mut watch = Listener::at(&place, "/v1/agents/watch", None).await;
+    let control = place.server.control();
+    for round in 0..3 {
+        for number in 0..400 {
+            let mut manifest = labelled(&format!("n{number:03}"), "blue");
+            manifest["spec"]["prompt"] = json!(format!("{round}"));
+            control.apply(ostler_spec::from_json(&manifest).unwrap()).await.unwrap();
+        }
+    }
+    let mut versions = std::collections::BTreeMap::new();
+    while versions.len() < 400 || versions.values().any(|version| version != "3") {
+        let (kind, name, version) = said(&next(&mut watch).await);
+        assert_ne!(kind, "deleted");
+        let before: Option<String> = versions.insert(name, version.clone());
+        assert!(before.is_none_or(|before| before <= version), "versions go back");
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_watched_too() {
+    let place = Place::with_agent().await;
+    let first = place.task().await;
+    let mut watch = Listener::at(&place, "/v1/tasks/watch", None).await;
+    let message = next(&mut watch).await;
+    assert_eq!(said(&message).1, first);
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    worker.finish(held, "done").await;
+    let mut phases = Vec::new();
+    while phases.last() != Some(&json!("Succeeded")) {
+        let message = next(&mut watch).await;
+        assert_eq!(message.data["type"], "updated");
+        phases.push(message.data["resource"]["status"]["phase"].clone());
+    }
+    assert_eq!(place.delete(&format!("/v1/tasks/{first}")).await.status, 204);
+    let gone = next(&mut watch).await;
+    assert_eq!((said(&gone).0, said(&gone).1), ("deleted".to_owned(), first));
+    let second = place.task().await;
+    let added = next(&mut watch).await;
+    assert_eq!((said(&added).0, said(&added).1), ("added".to_owned(), second));
+}
+
+#[tokio::test]
+async fn everything_that_happens_can_be_watched() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    worker.finish(held, "done").await;
+    place.delete("/v1/agents/helper").await;
+    let types = async |query: &str, last: Option<u64>, count: usize| {
+        let mut watch = Listener::at(&place, &format!("/v1/events/watch?{query}"), last).await;
+        let mut seen = Vec::new();
+        for _ in 0..count {
+            let message = watch.next().await.unwrap();
+            assert_eq!((message.event.as_str(), message.data["id"].as_u64()), ("event", message.id));
+            seen.push((message.data["type"].as_str().unwrap().to_owned(), message.id.unwrap(), message.data));
+        }
+        seen
+    };
+    let all = types("since=0", None, 7).await;
+    let names: Vec<&str> = all.iter().map(|(name, _, _)| name.as_str()).collect();
+    let expected = [
+        "resource.created",
+        "resource.created",
+        "resource.created",
+        "task.claimed",
+        "task.trace",
+        "task.succeeded",
+        "resource.deleted",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!((&all[5].2["name"], &all[5].2["kind"]), (&json!(name), &json!("Task")));
+    let resumed = types("since=0", Some(all[3].1), 3).await;
+    assert_eq!(resumed, all[4..]);
+    assert_eq!(types("since=0&type=task.succeeded", None, 1).await, all[5..6]);
+    assert_eq!(types("since=0&kind=agent", None, 2).await.len(), 2);
+    assert_eq!(types(&format!("since=0&name={name}&source=task-controller"), None, 3).await, all[3..6]);
+    let mut live = Listener::at(&place, "/v1/events/watch", None).await;
+    place.post("/v1/agents", &agent("new")).await;
+    let message = live.next().await.unwrap();
+    assert_eq!((&message.data["type"], &message.data["name"]), (&json!("resource.created"), &json!("new")));
+}
+
+#[tokio::test]
+async fn workers_are_watched() {
+    let place = Place::with_agent().await;
+    let mut watch = Listener::at(&place, "/v1/workers/watch", None).await;
+    let worker = Worker::new(&place).await;
+    place.task().await;
+    let message = next(&mut watch).await;
+    assert_eq!(
+        (&message.data["type"], &message.data["resource"]["kind"]),
+        (&json!("added"), &json!("Worker"))
+    );
+    place.send("POST", &format!("/v1/workers/{}/cordon", worker.caller().worker), "", b"").await;
+    loop {
+        let message = next(&mut watch).await;
+        if message.data["resource"]["status"]["standing"] == "cordoned" {
+            break assert_eq!(message.data["type"], "updated");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_says_that_it_lives_and_ends_with_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ostler_server::start(config(folder.path()), Hasty::new()).await.unwrap();
+    let place = Place { server, folder };
+    let mut watch = Listener::at(&place, "/v1/agents/watch", None).await;
+    for _ in 0..3 {
+        assert_eq!(watch.next().await.unwrap().event, "comment");
+    }
+    let Place { server, folder: _folder } = place;
+    let (_, rest) = tokio::join!(server.shutdown(), watch.rest());
+    assert!(rest.iter().all(|message| message.event == "comment"));
+    let _ = runtime();
+}
+
+#[tokio::test]
+async fn what_a_watch_does_not_know_is_refused() {
+    let place = Place::new().await;
+    for (path, words) in [
+        ("/v1/agents/watch?limit=3", "unknown parameter"),
+        ("/v1/agents/watch?resourceVersion=x", "resourceVersion"),
+        ("/v1/events/watch?since=-1", "since"),
+        ("/v1/tasks/watch?namespace=a/b", "namespace"),
+    ] {
+        check(&place.get(path).await, 400, "bad_parameter", words);
+    }
+    let reply = place.send("GET", "/v1/agents/watch", "last-event-id: x\r\n", b"").await;
+    check(&reply, 400, "bad_parameter", "Last-Event-ID");
+    let _ = task();
+}

@@ -1,0 +1,139 @@
+//! Several clients change the same resource at the same time, on each store: of those who replace one version exactly one
+//! wins, of those who make one exactly one makes it, and a watch on the other server misses nothing.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod stack;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use ostler_control::{Control, ControlError, Effect, Precondition, Seen, Sight, Told, Watched};
+use ostler_kernel::{Selector, runtime::timeout};
+use ostler_spec::{Kind, Resource};
+use ostler_testing::postgres::Place;
+use serde_json::json;
+use stack::Stack;
+
+const LEASE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_secs(60);
+const ROUNDS: u64 = 100;
+
+fn agent(name: &str, prompt: &str) -> Resource {
+    let document =
+        json!({"kind": "Agent", "metadata": {"name": name}, "spec": {"model_ref": "m", "prompt": prompt}});
+    ostler_spec::from_json(&document).expect("an agent")
+}
+
+async fn two_servers() -> (Stack, Stack) {
+    let mut stores = Place::fresh().expect("PostgreSQL").servers(2).await.expect("PostgreSQL");
+    let (two, one) = (stores.pop().expect("two"), stores.pop().expect("one"));
+    (Stack::on(one, LEASE), Stack::on(two, LEASE))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_wins_on_sqlite() {
+    let stack = Stack::start(LEASE);
+    race(&stack.control, &stack.control).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_wins_on_postgres() {
+    let (one, two) = two_servers().await;
+    race(&one.control, &two.control).await;
+}
+
+async fn race(one: &Arc<Control>, two: &Arc<Control>) {
+    one.apply(agent("a", "first")).await.expect("applied");
+    for round in 1..=ROUNDS {
+        let replace = |control: &Arc<Control>, who: usize| {
+            let (control, meant) = (Arc::clone(control), Precondition::Version(round.to_string()));
+            async move {
+                control.replace("a", agent("a", &format!("{round} by {who}")), &meant, Effect::Real).await
+            }
+        };
+        let answers = join_all([replace(one, 0), replace(two, 1), replace(one, 2)]).await;
+        let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        assert_eq!(won.len(), 1, "round {round}: {won:?} {lost:?}");
+        for answer in lost {
+            assert!(matches!(answer, Err(ControlError::Conflict(_))), "{answer:?}");
+        }
+        let now = two.resource(Kind::Agent, "default", "a").await.expect("answered").expect("there");
+        assert_eq!(Some(&now), won[0].as_ref().ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_makes_the_same_at_two_servers_makes_it_once() {
+    let (one, two) = two_servers().await;
+    for round in 0..30 {
+        let name = format!("n{round}");
+        let (first, second) =
+            tokio::join!(one.control.apply(agent(&name, "1")), two.control.apply(agent(&name, "2")));
+        let mut versions: Vec<_> = [first, second]
+            .into_iter()
+            .map(|answer| answer.expect("applied").metadata.resource_version.expect("a version"))
+            .collect();
+        versions.sort();
+        assert_eq!(versions, ["1", "2"], "each change that was acknowledged has its own version");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_at_the_other_server_ends_up_with_what_is_there() {
+    let (one, two) = two_servers().await;
+    let watched = Watched {
+        kind: Kind::Agent,
+        namespace: None,
+        name: None,
+        labels: Selector::default(),
+        newer_than: 0,
+    };
+    let mut watch = two.control.watch(watched.clone(), None).await.expect("a watch");
+    for number in 0..60 {
+        one.control.apply(agent(&format!("n{}", number % 20), &number.to_string())).await.expect("applied");
+        if number % 3 == 0 {
+            let gone = format!("n{}", (number + 7) % 20);
+            drop(one.control.delete(Kind::Agent, "default", &gone).await);
+        }
+    }
+    one.control.apply(agent("last", "done")).await.expect("applied");
+    let expected: BTreeMap<String, String> = one
+        .control
+        .resources(Kind::Agent, None, None, 100)
+        .await
+        .expect("answered")
+        .into_iter()
+        .map(|it| (it.metadata.name, it.metadata.resource_version.unwrap_or_default()))
+        .collect();
+    let mut known = BTreeMap::new();
+    let mut place = 0;
+    while !known.contains_key("last") {
+        let told = timeout(&*two.runtime, PATIENCE, watch.next()).await;
+        match told.unwrap_or_else(|_| panic!("the watch is silent")).expect("told") {
+            Told::First(sight) => see(&mut known, sight),
+            Told::Complete { position } => place = position,
+            Told::Then { position, sight } => {
+                place = position;
+                see(&mut known, sight);
+            }
+        }
+    }
+    assert_eq!(known, expected);
+    // The same goes on at the first server behind what was told at the second.
+    drop(watch);
+    one.control.delete(Kind::Agent, "default", "last").await.expect("deleted");
+    let mut watch = one.control.watch(watched, Some(place)).await.expect("a watch");
+    let told = timeout(&*one.runtime, PATIENCE, watch.next()).await.unwrap_or_else(|_| panic!("silent"));
+    assert!(matches!(told, Ok(Told::Then { sight: Sight::Deleted(gone), .. }) if gone.name == "last"));
+}
+
+fn see(known: &mut BTreeMap<String, String>, sight: Sight) {
+    match sight {
+        Sight::Added(Seen::Resource(resource)) | Sight::Updated(Seen::Resource(resource)) => {
+            known.insert(resource.metadata.name, resource.metadata.resource_version.unwrap_or_default());
+        }
+        Sight::Deleted(gone) => drop(known.remove(&gone.name)),
+        Sight::Added(Seen::Task(_)) | Sight::Updated(Seen::Task(_)) => panic!("no task is watched"),
+    }
+}
