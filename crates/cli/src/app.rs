@@ -5,7 +5,12 @@ use std::sync::Arc;
 use ostler_client::Client;
 use ostler_worker::Runtime;
 
-use crate::{config::Written, error::CommandError, output::Output};
+use crate::{
+    config::{Connection, Written},
+    error::CommandError,
+    input,
+    output::Output,
+};
 
 pub struct App {
     pub written: Written,
@@ -16,8 +21,13 @@ pub struct App {
 impl App {
     /// A client for the server that flags, variables and folders lead to.
     pub fn client(&self) -> Result<Client, CommandError> {
-        let connection = self.written.connection()?;
-        Ok(Client::new(&connection.url, connection.token)?.in_namespace(connection.namespace))
+        let Connection { url, token, namespace, ca } = self.written.connection()?;
+        let ca = match &ca {
+            Some(path) => Some(input::read_file(path)?),
+            None => None,
+        };
+        let client = Client::trusting(&url, token, ca.as_deref().map(str::as_bytes))?;
+        Ok(client.in_namespace(namespace))
     }
 
     /// Calendar time, in milliseconds since 1970.

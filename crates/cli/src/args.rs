@@ -25,6 +25,7 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Start here:
   ostler up                                      start everything in this folder
+  ostler init                                    make a project to begin with
   ostler apply -f agent.yaml                     declare an agent
   ostler run hello \"Say hello to the world.\"     give it something to do
 
@@ -39,8 +40,11 @@ Variables:
   OSTLER_SERVER     as --server
   OSTLER_DATA       as --data
   OSTLER_NAMESPACE  as --namespace
-  OSTLER_TOKEN      the token, instead of the one in the data folder
+  OSTLER_PROFILE    as --profile
+  OSTLER_TOKEN      the token, instead of the one in the data folder or the profile
+  OSTLER_CA         a file with who vouches for the server, in PEM
   NO_COLOR          no colours
+ORLOJCTL_SERVER, ORLOJ_SERVER, ORLOJCTL_API_TOKEN and ORLOJ_API_TOKEN are read too, where nothing else says it.
 
 `up`, `server` and `worker` have more of them: `ostler config show` lists every setting, and their --help says which
 variable stands for which flag.";
@@ -50,15 +54,21 @@ pub enum Command {
     Up(commands::up::Arguments),
     Server(commands::server::Arguments),
     Worker(commands::worker::Arguments),
+    Init(commands::init::Arguments),
+    Validate(commands::validate::Arguments),
     Apply(commands::apply::Arguments),
+    Diff(commands::diff::Arguments),
     Get(commands::get::Arguments),
     Describe(commands::describe::Arguments),
+    Edit(commands::edit::Arguments),
     Delete(commands::delete::Arguments),
+    Wait(commands::wait::Arguments),
     Run(commands::run::Arguments),
     Ps(commands::ps::Arguments),
     Logs(commands::logs::Arguments),
     Events(commands::events::Arguments),
     Trace(commands::trace::Arguments),
+    Graph(commands::graph::Arguments),
     Cancel(commands::cancel::Arguments),
     Release(commands::release::Arguments),
     Retry(commands::retry::Arguments),
@@ -67,7 +77,12 @@ pub enum Command {
     Cordon(commands::cordon::CordonArguments),
     Uncordon(commands::cordon::UncordonArguments),
     Drain(commands::cordon::DrainArguments),
+    Token(commands::token::Arguments),
+    User(commands::user::Arguments),
+    Profile(commands::profile::Arguments),
+    Doctor(commands::doctor::Arguments),
     Backup(commands::backup::Arguments),
     Config(commands::config::Arguments),
+    Completion(commands::completion::Arguments),
     Version(commands::version::Arguments),
 }

@@ -4,24 +4,37 @@ pub mod apply;
 pub mod archive;
 pub mod backup;
 pub mod cancel;
+pub mod completion;
 pub mod config;
 pub mod cordon;
 pub mod delete;
 pub mod describe;
+pub mod diff;
+pub mod doctor;
+pub mod edit;
 pub mod events;
 pub mod get;
+pub mod graph;
+pub mod init;
 pub mod logs;
+pub mod profile;
 pub mod ps;
 pub mod release;
 pub mod retry;
 pub mod run;
 pub mod server;
+pub mod token;
 pub mod trace;
 pub mod up;
+pub mod user;
+pub mod validate;
 pub mod version;
+pub mod wait;
 pub mod worker;
 pub mod workers;
 
+mod listing;
+mod role;
 mod serving;
 mod target;
 
@@ -52,6 +65,17 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Drain(arguments) => cordon::drain(arguments, app).await,
         Command::Backup(arguments) => backup::run(arguments, app).await,
         Command::Config(arguments) => config::run(arguments, app).await,
+        Command::Init(arguments) => init::run(arguments, app).await,
+        Command::Validate(arguments) => validate::run(arguments, app).await,
+        Command::Diff(arguments) => diff::run(arguments, app).await,
+        Command::Edit(arguments) => edit::run(arguments, app).await,
+        Command::Wait(arguments) => wait::run(arguments, app).await,
+        Command::Graph(arguments) => graph::run(arguments, app).await,
+        Command::Token(arguments) => token::run(arguments, app).await,
+        Command::User(arguments) => user::run(arguments, app).await,
+        Command::Profile(arguments) => profile::run(arguments, app).await,
+        Command::Doctor(arguments) => doctor::run(arguments, app).await,
+        Command::Completion(arguments) => completion::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Which server, with which token, in which namespace: what was written (flags and variables) and what it
+//! Which server, with which token, in which namespace: what was written (flags, variables, profiles) and what it
 //! means here. Resolved once per command; nothing else looks at these variables.
 
 use std::{
@@ -9,7 +9,12 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{error::CommandError, exit::Exit};
+use crate::{
+    error::CommandError,
+    exit::Exit,
+    profiles::{self, Profile, Profiles},
+    terminal::Colour,
+};
 
 /// Where `ostler up` keeps everything, unless told otherwise.
 pub const DATA_FOLDER: &str = ".ostler";
@@ -17,25 +22,43 @@ pub const DATA_FOLDER: &str = ".ostler";
 /// Written by a server once it is ready, removed when it stops.
 const SERVER_FILE: &str = "server.json";
 const TOKEN_FILE: &str = "token";
+
+const SERVER_VARIABLE: &str = "OSTLER_SERVER";
+const DATA_VARIABLE: &str = "OSTLER_DATA";
+const NAMESPACE_VARIABLE: &str = "OSTLER_NAMESPACE";
+const PROFILE_VARIABLE: &str = "OSTLER_PROFILE";
 const TOKEN_VARIABLE: &str = "OSTLER_TOKEN";
+const CA_VARIABLE: &str = "OSTLER_CA";
 
-const FIND_HELP: &str = "start one with `ostler up`, or name one with --server or OSTLER_SERVER";
+/// Of those who come from elsewhere; they count last.
+const FOREIGN_SERVERS: [&str; 2] = ["ORLOJCTL_SERVER", "ORLOJ_SERVER"];
+const FOREIGN_TOKENS: [&str; 2] = ["ORLOJCTL_API_TOKEN", "ORLOJ_API_TOKEN"];
 
-/// As it was written, by flag or by variable.
+const FIND_HELP: &str = "start one with `ostler up`, or name one with --server, OSTLER_SERVER or a profile";
+
+/// As it was written, by flag.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Where")]
 pub struct Written {
-    /// The server's address; without it, the one that runs in the nearest `.ostler` folder
-    #[arg(long, global = true, env = "OSTLER_SERVER", value_name = "URL")]
+    /// The server's address; without it, the one that runs in the nearest `.ostler` folder [env: OSTLER_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
 
-    /// The data folder, instead of `.ostler` here or above
-    #[arg(long, global = true, env = "OSTLER_DATA", value_name = "FOLDER")]
+    /// The data folder, instead of `.ostler` here or above [env: OSTLER_DATA]
+    #[arg(long, global = true, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
 
-    /// The namespace to work in (without it, `default`)
-    #[arg(short, long, global = true, env = "OSTLER_NAMESPACE", value_name = "NAME")]
+    /// The profile to use, instead of the current one [env: OSTLER_PROFILE]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+
+    /// The namespace to work in (without it, `default`) [env: OSTLER_NAMESPACE]
+    #[arg(short, long, global = true, value_name = "NAME")]
     pub namespace: Option<String>,
+
+    /// When to use colours; `auto` means on a terminal, and not where NO_COLOR is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    pub color: Colour,
 }
 
 /// What it means.
@@ -44,78 +67,225 @@ pub struct Connection {
     pub url: String,
     pub token: String,
     pub namespace: String,
+    /// A file with who vouches for the server.
+    pub ca: Option<PathBuf>,
+}
+
+/// A value, and who said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub text: String,
+    pub from: String,
+}
+
+/// Everything that leads to a server, each part with who said so.
+#[derive(Debug)]
+pub struct Resolved {
+    pub profile: Option<Said>,
+    pub server: Result<Said, CommandError>,
+    pub token: Result<Said, CommandError>,
+    pub namespace: Said,
+    pub ca: Option<Said>,
+    /// The data folder that the server or its token was found in.
+    pub data: Option<PathBuf>,
+}
+
+/// Where a command was given: its folder and its variables.
+pub struct Place<'a> {
+    pub folder: &'a Path,
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// The parts of `server.json` that concern us.
 #[derive(Debug, Deserialize)]
-struct ServerFile {
-    url: String,
+pub struct ServerFile {
+    pub url: String,
+    #[serde(default)]
+    pub pid: Option<u32>,
 }
 
 impl Written {
     /// The folder in which `ostler up` works.
     pub fn data_folder(&self) -> PathBuf {
-        self.data().map_or_else(|| PathBuf::from(DATA_FOLDER), Path::to_path_buf)
+        self.data().unwrap_or_else(|| PathBuf::from(DATA_FOLDER))
     }
 
-    /// What was asked for, if anything was.
-    pub fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref().filter(|name| !name.is_empty())
+    /// The data folder that was named, if one was.
+    pub fn data(&self) -> Option<PathBuf> {
+        self.named_data(&variable)
+    }
+
+    /// The server that was named, if one was.
+    pub fn named_server(&self) -> Option<String> {
+        self.said_server(&variable).map(|said| said.text)
+    }
+
+    /// The namespace that this command asks for by flag or variable.
+    pub fn namespace(&self) -> Option<String> {
+        self.said_namespace(&variable).map(|said| said.text)
     }
 
     /// The connection all this stands for, seen from the current folder.
     pub fn connection(&self) -> Result<Connection, CommandError> {
-        let folder = env::current_dir().map_err(|error| {
-            CommandError::error(format!("the current folder can't be determined: {error}"))
-        })?;
-        let token = env::var(TOKEN_VARIABLE).ok();
-        self.connection_from(&folder, token)
+        self.resolve()?.connection()
     }
 
-    /// The address of the server that runs in the nearest data folder, or in the one that was named.
+    /// The address of the server that all this leads to.
     pub fn server_here(&self) -> Result<String, CommandError> {
+        self.resolve()?.server.map(|said| said.text)
+    }
+
+    /// All of it, seen from the current folder.
+    pub fn resolve(&self) -> Result<Resolved, CommandError> {
         let folder = env::current_dir().map_err(|error| {
             CommandError::error(format!("the current folder can't be determined: {error}"))
         })?;
-        self.server_from(&folder).map(|(url, _)| url)
+        self.resolve_at(&Place { folder: &folder, variable: &variable })
     }
 
-    fn connection_from(&self, folder: &Path, token: Option<String>) -> Result<Connection, CommandError> {
-        let (url, data) = self.server_from(folder)?;
-        let token = match token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()) {
-            Some(token) => token,
-            None => read_token(data.as_deref(), &url)?,
+    fn resolve_at(&self, place: &Place<'_>) -> Result<Resolved, CommandError> {
+        let (name, profile) = self.chosen_profile(place)?;
+        let (server, data) = match self.find_server(place, name.as_ref(), &profile) {
+            Ok((said, data)) => (Ok(said), data),
+            Err(error) => (Err(error), None),
         };
-        let namespace = self.namespace().unwrap_or(ostler_spec::DEFAULT_NAMESPACE).to_owned();
-        Ok(Connection { url, token, namespace })
+        let token = match &server {
+            Ok(server) => find_token(place, name.as_ref(), &profile, &server.text, data.as_deref()),
+            Err(_) => Err(CommandError::Quiet(Exit::Unreachable)),
+        };
+        let of_profile = |text: &Option<String>| {
+            let said = |text: &String| Said { text: text.clone(), from: from_profile(name.as_ref()) };
+            text.as_ref().map(said)
+        };
+        let namespace = self.said_namespace(place.variable).or_else(|| of_profile(&profile.namespace));
+        let default = || Said { text: ostler_spec::DEFAULT_NAMESPACE.to_owned(), from: "default".to_owned() };
+        let ca = by_variable(place.variable, CA_VARIABLE).or_else(|| of_profile(&profile.ca));
+        Ok(Resolved { profile: name, server, token, namespace: namespace.unwrap_or_else(default), ca, data })
+    }
+
+    fn chosen_profile(&self, place: &Place<'_>) -> Result<(Option<Said>, Profile), CommandError> {
+        let profiles = match profiles::file(place.variable) {
+            Some(path) => Profiles::read(&path)?,
+            None => Profiles::default(),
+        };
+        let said = by_flag("--profile", self.profile.as_deref())
+            .or_else(|| by_variable(place.variable, PROFILE_VARIABLE));
+        let current =
+            || profiles.current.clone().map(|text| Said { text, from: "ostler profile use".into() });
+        match said.or_else(current) {
+            None => Ok((None, Profile::default())),
+            Some(name) => {
+                let profile = profiles.get(&name.text)?.clone();
+                Ok((Some(name), profile))
+            }
+        }
     }
 
     /// The server's address, and the data folder whose token it takes.
-    fn server_from(&self, folder: &Path) -> Result<(String, Option<PathBuf>), CommandError> {
-        let written = self.server.as_deref().filter(|url| !url.is_empty());
-        if let Some(url) = written {
-            let data = match self.data() {
-                Some(data) => Some(data.to_path_buf()),
-                // A token found by chance is sent to nobody but this machine.
-                None if is_loopback(url) => running_above(folder).or_else(|| data_folders(folder).next()),
-                None => None,
-            };
-            return Ok((url.to_owned(), data));
-        }
-        let data = match self.data() {
-            Some(data) => data.to_path_buf(),
-            None => {
-                running_above(folder).ok_or_else(|| nobody_runs(data_folders(folder).next().as_deref()))?
+    fn find_server(
+        &self,
+        place: &Place<'_>,
+        name: Option<&Said>,
+        profile: &Profile,
+    ) -> Result<(Said, Option<PathBuf>), CommandError> {
+        let named_data = self.named_data(place.variable);
+        // A token found by chance is sent to nobody but this machine.
+        let near = |url: &str| match &named_data {
+            Some(data) => Some(data.clone()),
+            None if is_loopback(url) => {
+                running_above(place.folder).or_else(|| data_folders(place.folder).next())
             }
+            None => None,
         };
-        let server = read_server(&data)?;
-        Ok((server.url, Some(data)))
+        if let Some(said) = self.said_server(place.variable) {
+            let data = near(&said.text);
+            return Ok((said, data));
+        }
+        if let Some(data) = &named_data {
+            return in_data_folder(data).map(|said| (said, Some(data.clone())));
+        }
+        if let Some(url) = &profile.server {
+            let said = Said { text: url.clone(), from: from_profile(name) };
+            return Ok((said, near(url)));
+        }
+        if let Some(data) = running_above(place.folder) {
+            return in_data_folder(&data).map(|said| (said, Some(data)));
+        }
+        let foreign = FOREIGN_SERVERS.iter().find_map(|name| by_variable(place.variable, name));
+        foreign
+            .map(|said| (said, None))
+            .ok_or_else(|| nobody_runs(data_folders(place.folder).next().as_deref()))
     }
 
-    /// The data folder that was named, if one was.
-    pub fn data(&self) -> Option<&Path> {
-        self.data.as_deref().filter(|folder| !folder.as_os_str().is_empty())
+    fn said_server(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<Said> {
+        by_flag("--server", self.server.as_deref()).or_else(|| by_variable(variable, SERVER_VARIABLE))
     }
+
+    fn said_namespace(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<Said> {
+        by_flag("--namespace", self.namespace.as_deref())
+            .or_else(|| by_variable(variable, NAMESPACE_VARIABLE))
+    }
+
+    fn named_data(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let flag = self.data.clone().filter(|folder| !folder.as_os_str().is_empty());
+        flag.or_else(|| by_variable(variable, DATA_VARIABLE).map(|said| PathBuf::from(said.text)))
+    }
+}
+
+impl Resolved {
+    pub fn connection(self) -> Result<Connection, CommandError> {
+        let (server, token) = (self.server?, self.token?);
+        let ca = self.ca.map(|ca| PathBuf::from(ca.text));
+        Ok(Connection { url: server.text, token: token.text, namespace: self.namespace.text, ca })
+    }
+}
+
+fn find_token(
+    place: &Place<'_>,
+    name: Option<&Said>,
+    profile: &Profile,
+    url: &str,
+    data: Option<&Path>,
+) -> Result<Said, CommandError> {
+    if let Some(said) = by_variable(place.variable, TOKEN_VARIABLE) {
+        return Ok(said);
+    }
+    // A profile's token is for that profile's server.
+    let same = |server: &String| server.trim_end_matches('/') == url.trim_end_matches('/');
+    if profile.server.as_ref().is_some_and(same) {
+        let from = from_profile(name);
+        if let Some(token) = &profile.token {
+            return Ok(Said { text: token.trim().to_owned(), from });
+        }
+        if let Some(variable) = &profile.token_env {
+            let missing = || {
+                CommandError::new(Exit::Unauthorized, format!("no token for {url}: {variable} is not set"))
+                    .with_remedy(format!("{from} names that variable; set it"))
+            };
+            let said = by_variable(place.variable, variable).ok_or_else(missing)?;
+            return Ok(Said { from: format!("{variable}, which {from} names"), ..said });
+        }
+    }
+    let foreign = || FOREIGN_TOKENS.iter().find_map(|name| by_variable(place.variable, name));
+    read_token(data, url).or_else(|error| foreign().ok_or(error))
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
+}
+
+fn by_flag(flag: &str, text: Option<&str>) -> Option<Said> {
+    let text = text.filter(|text| !text.is_empty())?;
+    Some(Said { text: text.to_owned(), from: flag.to_owned() })
+}
+
+fn by_variable(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<Said> {
+    let text = variable(name)?.trim().to_owned();
+    (!text.is_empty()).then(|| Said { text, from: name.to_owned() })
+}
+
+fn from_profile(name: Option<&Said>) -> String {
+    name.map_or_else(String::new, |name| format!("profile {}", name.text))
 }
 
 /// Data folders here and above, the nearest first.
@@ -127,7 +297,13 @@ fn running_above(folder: &Path) -> Option<PathBuf> {
     data_folders(folder).find(|data| data.join(SERVER_FILE).is_file())
 }
 
-fn read_server(data: &Path) -> Result<ServerFile, CommandError> {
+fn in_data_folder(data: &Path) -> Result<Said, CommandError> {
+    let server = read_server(data)?;
+    Ok(Said { text: server.url, from: data.join(SERVER_FILE).display().to_string() })
+}
+
+/// What the server of a data folder says of itself.
+pub fn read_server(data: &Path) -> Result<ServerFile, CommandError> {
     let path = data.join(SERVER_FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -147,8 +323,10 @@ fn nobody_runs(data: Option<&Path>) -> CommandError {
     CommandError::new(Exit::Unreachable, message).with_remedy(FIND_HELP)
 }
 
-fn read_token(data: Option<&Path>, url: &str) -> Result<String, CommandError> {
-    let remedy = format!("set {TOKEN_VARIABLE}, or give the server's data folder with --data");
+fn read_token(data: Option<&Path>, url: &str) -> Result<Said, CommandError> {
+    let remedy = format!(
+        "set {TOKEN_VARIABLE}, give the server's data folder with --data, or keep it in a profile: `ostler profile set --help`"
+    );
     let Some(data) = data else {
         let message = format!("no token for {url}");
         return Err(CommandError::new(Exit::Unauthorized, message).with_remedy(remedy));
@@ -158,11 +336,11 @@ fn read_token(data: Option<&Path>, url: &str) -> Result<String, CommandError> {
         let message = format!("no token for {url}: can't read {}: {error}", path.display());
         CommandError::new(Exit::Unauthorized, message).with_remedy(remedy)
     })?;
-    Ok(token.trim().to_owned())
+    Ok(Said { text: token.trim().to_owned(), from: path.display().to_string() })
 }
 
 /// Whether the address of a server is one of this machine.
-fn is_loopback(url: &str) -> bool {
+pub fn is_loopback(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // Whatever stands before an @ is not the host.
@@ -201,8 +379,16 @@ mod tests {
         }
     }
 
+    fn resolve(written: &Written, folder: &Path, variables: &[(&str, &str)]) -> Resolved {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        written.resolve_at(&Place { folder, variable: &variable }).unwrap()
+    }
+
     fn connect(written: &Written, folder: &Path) -> Result<Connection, CommandError> {
-        written.connection_from(folder, None)
+        resolve(written, folder, &[]).connection()
     }
 
     #[test]
@@ -221,12 +407,66 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_folders_and_variables_before_files() {
-        let folder = Folder::new().running(".ostler", "http://127.0.0.1:1").file(".ostler/token", "file");
-        let written = Written { server: Some("http://localhost:9".into()), ..Written::default() };
-        let found = written.connection_from(&folder.at(""), Some(" variable\n".into())).unwrap();
-        assert_eq!((found.url.as_str(), found.token.as_str()), ("http://localhost:9", "variable"));
-        assert_eq!(connect(&written, &folder.at("")).unwrap().token, "file");
+    fn flags_go_before_variables_before_profiles_before_folders() {
+        let folder = Folder::new()
+            .running(".ostler", "http://127.0.0.1:1")
+            .file(".ostler/token", "file")
+            .file("home/ostler/profiles.yaml", PROFILES);
+        let home = folder.at("home").display().to_string();
+        let check = |written: &Written, more: &[(&str, &str)], server: (&str, &str), token: (&str, &str)| {
+            let mut variables = vec![("XDG_CONFIG_HOME", home.as_str())];
+            variables.extend(more);
+            let found = resolve(written, &folder.at(""), &variables);
+            let said = |said: Result<Said, CommandError>| said.map(|said| (said.text, said.from)).unwrap();
+            let of = |(text, from): (&str, &str)| (text.to_owned(), from.to_owned());
+            assert_eq!((said(found.server), said(found.token)), (of(server), of(token)));
+        };
+        let none = Written::default();
+        let prod = Written { profile: Some("prod".into()), ..Written::default() };
+        let flag = Written { server: Some("http://localhost:9".into()), ..prod.clone() };
+        let here = folder.at(".ostler/server.json").display().to_string();
+        let token = folder.at(".ostler/token").display().to_string();
+        check(&none, &[], ("http://127.0.0.1:1", &here), ("file", &token));
+        check(&none, &[("ORLOJ_SERVER", "http://o")], ("http://127.0.0.1:1", &here), ("file", &token));
+        let prod_server = ("https://prod.example", "profile prod");
+        check(&prod, &[("KEY", "k")], prod_server, ("k", "KEY, which profile prod names"));
+        check(
+            &none,
+            &[("OSTLER_PROFILE", "prod"), ("KEY", "k")],
+            prod_server,
+            ("k", "KEY, which profile prod names"),
+        );
+        let variables = [("OSTLER_SERVER", "http://localhost:8"), ("OSTLER_TOKEN", " variable\n")];
+        check(&prod, &variables, ("http://localhost:8", "OSTLER_SERVER"), ("variable", "OSTLER_TOKEN"));
+        check(&flag, &variables, ("http://localhost:9", "--server"), ("variable", "OSTLER_TOKEN"));
+        check(&flag, &[], ("http://localhost:9", "--server"), ("file", &token));
+    }
+
+    const PROFILES: &str = "profiles:\n  prod:\n    server: https://prod.example\n    token_env: KEY\n    namespace: team\n  fixed:\n    server: https://fixed.example/\n    token: secret\n";
+
+    #[test]
+    fn a_profiles_token_goes_to_no_other_server() {
+        let folder = Folder::new().file("home/ostler/profiles.yaml", PROFILES);
+        let home = folder.at("home").display().to_string();
+        let variables = [("XDG_CONFIG_HOME", home.as_str())];
+        let fixed = Written { profile: Some("fixed".into()), ..Written::default() };
+        let found = resolve(&fixed, &folder.at(""), &variables).connection().unwrap();
+        assert_eq!((found.url.as_str(), found.token.as_str()), ("https://fixed.example/", "secret"));
+        let other = Written { server: Some("https://other.example".into()), ..fixed };
+        let refused = resolve(&other, &folder.at(""), &variables).connection().unwrap_err();
+        assert_eq!(refused.exit(), Exit::Unauthorized);
+        let prod = Written { profile: Some("prod".into()), ..Written::default() };
+        let found = resolve(&prod, &folder.at(""), &variables);
+        assert_eq!(found.namespace.text, "team");
+        assert_eq!(found.connection().unwrap_err().exit(), Exit::Unauthorized, "KEY is not set");
+    }
+
+    #[test]
+    fn those_who_come_from_elsewhere_are_understood() {
+        let folder = Folder::new().file("x", "");
+        let variables = [("ORLOJ_SERVER", "http://o"), ("ORLOJ_API_TOKEN", "a"), ("ORLOJCTL_API_TOKEN", "b")];
+        let found = resolve(&Written::default(), &folder.at(""), &variables).connection().unwrap();
+        assert_eq!((found.url.as_str(), found.token.as_str()), ("http://o", "b"));
     }
 
     #[test]

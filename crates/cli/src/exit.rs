@@ -17,6 +17,8 @@ pub enum Exit {
     /// No server, or none that answers.
     Unreachable = 6,
     Unauthorized = 7,
+    /// What was waited for did not come in time.
+    TimedOut = 8,
     /// Ctrl-C: what was followed goes on.
     Interrupted = 130,
 }
@@ -32,7 +34,10 @@ Exit codes:
   5    the task was cancelled
   6    the server can't be reached
   7    not authorised
-  130  interrupted with Ctrl-C";
+  8    waited too long
+  130  interrupted with Ctrl-C
+`diff` ends with 0 if nothing differs, 1 if something does, and 2 where others end with 1. `validate` ends with 1 if there
+is a mistake, `doctor` if something failed.";
 
 impl Exit {
     /// How following a task ends, by its last state.

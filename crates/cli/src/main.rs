@@ -9,16 +9,25 @@ mod config;
 mod error;
 mod exit;
 mod logging;
+mod profiles;
 mod settings;
 
 mod follow;
+mod graph;
 mod trace;
 mod words;
 
+mod document;
+mod manifests;
+mod unified;
+
 mod clock;
+mod format;
 mod input;
+mod kind_words;
 mod output;
 mod paint;
+mod password;
 mod suggest;
 mod table;
 mod terminal;
@@ -46,7 +55,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let output = Output { terminal: Terminal::look() };
+    let output = Output { terminal: Terminal::look(arguments.written.color) };
     let exit = start(arguments, output).unwrap_or_else(|error| {
         if let CommandError::Said(complaint) = &error {
             output.complain(complaint);

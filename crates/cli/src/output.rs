@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     error::{CommandError, Complaint},
     paint::{Paint, Tone},
-    table::Table,
+    table::{Room, Table},
     terminal::Terminal,
     text,
 };
@@ -25,7 +25,15 @@ impl Output {
     }
 
     pub fn table(&self, table: &Table) -> Result<(), CommandError> {
-        table.lines(self.paint()).iter().try_for_each(|line| self.data(line))
+        table.lines(self.paint(), self.room()).iter().try_for_each(|line| self.data(line))
+    }
+
+    /// How wide a line may be: a pipe takes any.
+    pub fn room(&self) -> Option<Room> {
+        let Terminal { stdout, .. } = self.terminal;
+        stdout
+            .is_terminal
+            .then(|| Room { columns: self.terminal.size().columns, ellipsis: self.terminal.ellipsis() })
     }
 
     pub fn json(&self, value: &impl Serialize) -> Result<(), CommandError> {

@@ -5,6 +5,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
+use clap::ValueEnum;
 use rustix::termios::{Winsize, tcgetwinsize};
 
 /// Nobody reads lines longer than this, and a terminal that claims to be wider is wrong.
@@ -24,6 +25,15 @@ pub struct Sink {
     pub has_colour: bool,
 }
 
+/// When colours are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
 /// Columns and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
@@ -32,14 +42,26 @@ pub struct Size {
 }
 
 impl Terminal {
-    pub fn look() -> Self {
+    pub fn look(colour: Colour) -> Self {
         let plain = is_set("NO_COLOR") || env::var("TERM").is_ok_and(|term| term == "dumb");
-        let sink = |is_terminal: bool| Sink { is_terminal, has_colour: is_terminal && !plain };
+        let sink = |is_terminal: bool| {
+            let has_colour = match colour {
+                Colour::Auto => is_terminal && !plain,
+                Colour::Always => true,
+                Colour::Never => false,
+            };
+            Sink { is_terminal, has_colour }
+        };
         Self {
             stdout: sink(io::stdout().is_terminal()),
             stderr: sink(io::stderr().is_terminal()),
             is_utf8: is_utf8(),
         }
+    }
+
+    /// What stands for what was left out.
+    pub fn ellipsis(&self) -> &'static str {
+        if self.is_utf8 { "…" } else { "..." }
     }
 
     /// Asked anew each time: people resize their windows.

@@ -20,6 +20,9 @@ pub struct Trace {
 
 #[derive(Debug, PartialEq)]
 pub struct Attempt {
+    pub run: String,
+    /// Who works in that run, where the log says so.
+    pub agent: Option<String>,
     pub number: u32,
     pub worker: String,
     pub rows: Vec<Row>,
@@ -56,35 +59,51 @@ impl Trace {
         for event in events {
             take(&mut attempts, event);
         }
+        name_agents(&mut attempts, events);
         let started = |event: &&EventView| matches!(event.body, EventBody::AttemptStarted { .. });
         let start_ms = events.iter().find(started)?.at_ms;
         let last = events.last()?;
         let end_ms = if last.is_last() { last.at_ms } else { now_ms.max(last.at_ms) };
-        let current = attempts.last_mut().filter(|attempt| attempt.end.is_none() && !last.is_last());
-        if let Some(attempt) = current {
-            let open = steps.iter().filter(|step| matches!(step.state, StepState::Open));
-            attempt.rows.extend(open.map(|step| under_way(step, end_ms)));
+        let is_open = |step: &&StepView| matches!(step.state, StepState::Open) && !last.is_last();
+        for step in steps.iter().filter(is_open) {
+            let current = attempts.iter_mut().rev().find(|attempt| attempt.run == step.id.run);
+            if let Some(attempt) = current.filter(|attempt| attempt.end.is_none()) {
+                attempt.rows.push(under_way(step, end_ms));
+            }
         }
         Some(Self { start_ms, end_ms, attempts })
+    }
+
+    /// Several agents have worked on it, or one of them several times.
+    pub fn has_lanes(&self) -> bool {
+        self.attempts.windows(2).any(|pair| pair[0].run != pair[1].run)
     }
 }
 
 fn take(attempts: &mut Vec<Attempt>, event: &EventView) {
     match &event.body {
-        EventBody::AttemptStarted { attempt, worker, .. } => {
-            attempts.push(Attempt { number: *attempt, worker: worker.clone(), rows: Vec::new(), end: None });
-        }
+        EventBody::AttemptStarted { run, attempt, worker, .. } => attempts.push(Attempt {
+            run: run.clone(),
+            agent: None,
+            number: *attempt,
+            worker: worker.clone(),
+            rows: Vec::new(),
+            end: None,
+        }),
         EventBody::StepFinished(step) => {
-            if let Some(attempt) = attempts.iter_mut().rev().find(|attempt| attempt.number == step.attempt) {
+            let is_its = |attempt: &&mut Attempt| attempt.run == step.run && attempt.number == step.attempt;
+            if let Some(attempt) = attempts.iter_mut().rev().find(is_its) {
                 attempt.rows.push(finished(step, event.at_ms));
             }
         }
-        EventBody::AttemptEnded { end, .. } => note(attempts, words::attempt_end(end)),
-        EventBody::RunRetrying { failure, not_before_ms, .. } => {
+        EventBody::AttemptEnded { run, end, .. } => note(attempts, run, words::attempt_end(end)),
+        EventBody::RunRetrying { run, failure, not_before_ms, .. } => {
             let delay = clock::took_ms(not_before_ms.saturating_sub(event.at_ms));
-            note(attempts, format!("tried again after {delay}: {}", words::failure(failure)));
+            note(attempts, run, format!("tried again after {delay}: {}", words::failure(failure)));
         }
-        EventBody::RunWaiting { .. } | EventBody::RunSleeping { .. } => note(attempts, words::event(event)),
+        EventBody::RunWaiting { run, .. } | EventBody::RunSleeping { run, .. } => {
+            note(attempts, run, words::event(event));
+        }
         EventBody::TaskAccepted { .. }
         | EventBody::RunReady { .. }
         | EventBody::InputAccepted { .. }
@@ -95,9 +114,17 @@ fn take(attempts: &mut Vec<Attempt>, event: &EventView) {
     }
 }
 
-fn note(attempts: &mut [Attempt], words: String) {
-    if let Some(attempt) = attempts.last_mut() {
+fn note(attempts: &mut [Attempt], run: &str, words: String) {
+    if let Some(attempt) = attempts.iter_mut().rev().find(|attempt| attempt.run == run) {
         attempt.end = Some(words);
+    }
+}
+
+/// Any event that names a run and an agent tells who works in that run.
+fn name_agents(attempts: &mut [Attempt], events: &[EventView]) {
+    for attempt in attempts {
+        let of_run = |event: &&EventView| event.run() == Some(attempt.run.as_str());
+        attempt.agent = events.iter().filter(of_run).find_map(EventView::agent).map(str::to_owned);
     }
 }
 
@@ -155,6 +182,28 @@ mod tests {
         assert_eq!(first.end.as_deref(), Some("lost: its worker was gone"));
         assert_eq!((first.rows[0].start_ms, first.rows[0].end_ms, first.rows[0].tokens), (110, 150, 7));
         assert_eq!((second.rows[0].step, &second.rows[0].outcome), (1, &Outcome::Open));
+    }
+
+    #[test]
+    fn agents_that_work_at_once_have_lanes_of_their_own() {
+        let other = |text: &str| text.replace("\"run\":\"r\"", "\"run\":\"s\"");
+        let second = other(FIRST).replace("\"attempt\":1", "\"attempt\":1,\"agent\":\"writer\"");
+        let log = events(&[
+            (0, ACCEPTED),
+            (100, FIRST),
+            (120, &second),
+            (150, STEP),
+            (160, &other(STEP)),
+            (170, LOST),
+        ]);
+        let trace = Trace::new(&log, &[], 200).unwrap();
+        let [first, second] = &trace.attempts[..] else { panic!("{trace:?}") };
+        assert!(trace.has_lanes());
+        assert_eq!((first.rows.len(), first.agent.as_deref(), first.end.is_some()), (1, Some("a"), true));
+        assert_eq!(
+            (second.rows.len(), second.agent.as_deref(), second.end.is_some()),
+            (1, Some("writer"), false)
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::{clock, paint::Tone, text};
 /// What happened, in one line.
 pub fn event(event: &EventView) -> String {
     match &event.body {
+        EventBody::TaskAccepted { system: Some(system), .. } => format!("accepted for system {system}"),
         EventBody::TaskAccepted { agent, .. } => format!("accepted for agent {agent}"),
         EventBody::AttemptStarted { attempt, worker, step, .. } => {
             format!("attempt {attempt} started on {worker} at step {step}")
@@ -127,7 +128,7 @@ fn step_with_preview(step: &StepFinished) -> String {
     if preview.is_empty() { line } else { format!("{line}  {preview}") }
 }
 
-fn outcome(outcome: &StepOutcome) -> &'static str {
+pub fn outcome(outcome: &StepOutcome) -> &'static str {
     match outcome {
         StepOutcome::Ok => "ok",
         StepOutcome::Failed { .. } => "failed",

@@ -73,12 +73,16 @@ fn applying_again_says_what_changed() {
 fn a_folder_is_applied_in_an_order_that_works() {
     let up = Up::start();
     let folder = example("hello");
+    let applied = up.ostler(["apply", "-f", &folder]);
+    assert_eq!(applied.ok(), "model-endpoint/mock created\nagent/hello created\n");
+    assert!(applied.stderr.contains("task/hello-world skipped: --run"), "{applied:?}");
     assert_eq!(
-        up.ostler(["apply", "-f", &folder]).ok(),
-        "model-endpoint/mock created\nagent/hello created\ntask/hello-world created\n"
+        up.ostler(["apply", "--run", "-f", &folder]).ok(),
+        "model-endpoint/mock unchanged\nagent/hello unchanged\ntask/hello-world created\n"
     );
     up.wait_for_state("hello-world", "succeeded");
-    up.ostler(["apply", "-f", &folder]).failed(1, &["error: task/hello-world: ", "hello-world"]);
+    let again = example("hello/task.yaml");
+    up.ostler(["apply", "-f", &again]).failed(1, &["error: task/hello-world: ", "hello-world"]);
 }
 
 #[test]

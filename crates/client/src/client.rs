@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, Url, header};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{ClientError, transport};
@@ -28,14 +28,24 @@ pub struct Health {
 }
 
 impl Client {
-    /// Connects to nothing yet. Objects are looked for in the namespace `default`.
+    /// Connects to nothing yet. Objects are looked for in the namespace `default`. Over https, whoever this machine
+    /// believes vouches for the server.
     pub fn new(base_url: &str, token: impl Into<String>) -> Result<Self, ClientError> {
+        Self::trusting(base_url, token, None)
+    }
+
+    /// The same, where certificates of one's own vouch for the server, in PEM.
+    pub fn trusting(
+        base_url: &str,
+        token: impl Into<String>,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, ClientError> {
         let bad = |reason: String| ClientError::BadUrl { url: base_url.to_owned(), reason };
         let base = Url::parse(base_url).map_err(|error| bad(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
             return Err(bad("it must begin with http:// or https:// and name a host".to_owned()));
         }
-        let http = transport::connections(&base)?;
+        let http = transport::connections(&base, certificates)?;
         let namespace = ostler_spec::DEFAULT_NAMESPACE.to_owned();
         Ok(Self { base, token: token.into(), namespace, http })
     }
@@ -64,9 +74,36 @@ impl Client {
         self.read(self.request(Method::GET, &["healthz"])?).await
     }
 
+    /// Whether it can serve: its store answers too.
+    pub async fn ready(&self) -> Result<(), ClientError> {
+        self.send(self.request(Method::GET, &["readyz"])?.timeout(transport::ANSWER_WITHIN)).await?;
+        Ok(())
+    }
+
+    /// The calendar time of the server's machine, as HTTP writes it.
+    pub async fn server_date(&self) -> Result<Option<String>, ClientError> {
+        let request = self.request(Method::GET, &["healthz"])?.timeout(transport::ANSWER_WITHIN);
+        let answer = self.send(request).await?;
+        let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        Ok(date.map(str::to_owned))
+    }
+
     /// A request with the token, to a path of plain segments.
     pub(crate) fn request(&self, method: Method, path: &[&str]) -> Result<RequestBuilder, ClientError> {
-        let url = self.url(path)?;
+        self.request_with(method, path, &[])
+    }
+
+    /// The same, with parameters.
+    pub(crate) fn request_with(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<RequestBuilder, ClientError> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
         Ok(self.http.request(method, url).bearer_auth(&self.token))
     }
 

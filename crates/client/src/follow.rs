@@ -1,15 +1,15 @@
 //! Follows a task live. A connection that drops is made again behind the last event that came, so that the
 //! caller sees each event once and in order, however often that happens.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use reqwest::{Method, Response, StatusCode, header};
 use serde::de::DeserializeOwned;
 
 use crate::{
     Client, ClientError,
-    sse::{Decoder, Message},
+    source::{Heard, Source},
+    sse::Message,
     view::{DeltaView, EventView},
 };
 
@@ -26,12 +26,6 @@ pub enum Followed {
     },
 }
 
-/// The server says that it is there every 15 seconds; who is silent for three times as long is gone.
-const SILENCE: Duration = Duration::from_secs(45);
-
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
 impl Client {
     /// The task's log behind `after`, then everything that comes, until the task has ended. Ends with an error
     /// if the server can't be reached at first, or refuses. After that it tries again for as long as the
@@ -41,15 +35,8 @@ impl Client {
         task: &str,
         after: u64,
     ) -> impl Stream<Item = Result<Followed, ClientError>> + Send + Unpin + use<> {
-        let follower = Follower {
-            client: self.clone(),
-            task: task.to_owned(),
-            after,
-            state: State::Connect,
-            attempt: 0,
-            had_connection: false,
-            ready: VecDeque::new(),
-        };
+        let source = Source::new(self, &["v1", "tasks", task, "events"], Vec::new(), Some(after.to_string()));
+        let follower = Follower { source, after, has_ended: false };
         Box::pin(stream::unfold(follower, |mut follower| async move {
             let item = follower.next().await?;
             Some((item, follower))
@@ -58,112 +45,50 @@ impl Client {
 }
 
 struct Follower {
-    client: Client,
-    task: String,
+    source: Source,
+    /// The sequence number of the last event that was told.
     after: u64,
-    state: State,
-    /// Failed ones in a row.
-    attempt: u32,
-    had_connection: bool,
-    ready: VecDeque<Followed>,
-}
-
-enum State {
-    Connect,
-    Wait(Duration),
-    Read(Response, Decoder),
-    Ended,
+    has_ended: bool,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<Result<Followed, ClientError>> {
-        loop {
-            if let Some(followed) = self.ready.pop_front() {
-                return Some(Ok(followed));
-            }
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Ended => return None,
-                State::Wait(wait) => {
-                    pause(wait).await;
-                    self.state = State::Connect;
+        while !self.has_ended {
+            match self.source.next().await? {
+                Ok(Heard::Dropped { attempt, wait, error }) => {
+                    return Some(Ok(Followed::Reconnecting { attempt, wait, error }));
                 }
-                State::Connect => match self.connect().await {
-                    Ok(state) => self.state = state,
-                    Err(error) => return Some(self.dropped(error)),
+                Ok(Heard::Message(message)) => match self.take(&message) {
+                    Ok(None) => {}
+                    Ok(Some(followed)) => return Some(Ok(followed)),
+                    Err(error) => return Some(Err(self.given_up(error))),
                 },
-                State::Read(response, decoder) => match self.read(response, decoder).await {
-                    Ok(state) => self.state = state,
-                    Err(error) => return Some(self.dropped(error)),
-                },
+                Err(error) => return Some(Err(self.given_up(error))),
             }
         }
+        None
     }
 
-    async fn connect(&mut self) -> Result<State, ClientError> {
-        let path = ["v1", "tasks", self.task.as_str(), "events"];
-        let request = self
-            .client
-            .request_in_namespace(Method::GET, &path, &[])?
-            .header(header::ACCEPT, "text/event-stream")
-            .header("last-event-id", self.after);
-        let late = |_| ClientError::TimedOut { url: self.client.base_url().to_owned() };
-        let answer = tokio::time::timeout(SILENCE, self.client.send(request)).await.map_err(late)??;
-        self.had_connection = true;
-        // Nothing will come any more: the task's last event is behind us.
-        if answer.status() == StatusCode::NO_CONTENT {
-            return Ok(State::Ended);
-        }
-        Ok(State::Read(answer, Decoder::default()))
+    fn given_up(&mut self, error: ClientError) -> ClientError {
+        self.has_ended = true;
+        error
     }
 
-    /// Takes one piece of the stream. If it ends before the task has, the connection dropped.
-    async fn read(&mut self, mut response: Response, mut decoder: Decoder) -> Result<State, ClientError> {
-        let late = |_| ClientError::TimedOut { url: self.client.base_url().to_owned() };
-        let piece = tokio::time::timeout(SILENCE, response.chunk()).await.map_err(late)?;
-        let ended = || ClientError::StreamEnded { url: self.client.base_url().to_owned() };
-        let bytes = piece.map_err(|error| self.client.failed(error))?.ok_or_else(ended)?;
-        self.attempt = 0;
-        for message in decoder.push(&bytes) {
-            if self.take(&message)? {
-                return Ok(State::Ended);
-            }
-        }
-        Ok(State::Read(response, decoder))
-    }
-
-    /// Whether that was the last one.
-    fn take(&mut self, message: &Message) -> Result<bool, ClientError> {
+    /// None for an event that was told before.
+    fn take(&mut self, message: &Message) -> Result<Option<Followed>, ClientError> {
         if message.event == "delta" {
-            self.ready.push_back(Followed::Delta(from_json(&message.data)?));
-            return Ok(false);
+            return Ok(Some(Followed::Delta(from_json(&message.data)?)));
         }
         let event: EventView = from_json(&message.data)?;
         if event.seq <= self.after {
-            return Ok(false);
+            return Ok(None);
         }
         self.after = event.seq;
-        let is_last = event.is_last();
-        self.ready.push_back(Followed::Event(Box::new(event)));
-        Ok(is_last)
-    }
-
-    fn dropped(&mut self, error: ClientError) -> Result<Followed, ClientError> {
-        if !self.had_connection || !error.may_pass() {
-            return Err(error);
-        }
-        self.attempt += 1;
-        let doublings = (self.attempt - 1).min(16);
-        let wait = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
-        self.state = State::Wait(wait);
-        Ok(Followed::Reconnecting { attempt: self.attempt, wait, error })
+        self.has_ended = event.is_last();
+        Ok(Some(Followed::Event(Box::new(event))))
     }
 }
 
 fn from_json<T: DeserializeOwned>(data: &str) -> Result<T, ClientError> {
     serde_json::from_str(data).map_err(ClientError::BadAnswer)
-}
-
-async fn pause(wait: Duration) {
-    #[expect(clippy::disallowed_methods, reason = "a client is not part of the simulation")]
-    tokio::time::sleep(wait).await;
 }

@@ -6,20 +6,25 @@
 
 pub mod view;
 
+mod access;
 mod backup;
 mod client;
 mod error;
 mod follow;
 mod resources;
+mod source;
 mod sse;
 mod tasks;
 mod transport;
+mod watch;
 mod workers;
 
+pub use access::{NewToken, NewUser, TokenView, UserChange, UserView};
 pub use client::{Client, Health, Version};
 pub use error::{ClientError, FieldProblem, Problem};
 pub use follow::Followed;
-pub use resources::{Page, PageRequest};
+pub use resources::{Page, PageRequest, Writing};
 pub use tasks::{CreatedTask, TaskQuery};
-pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, StepView, TaskView};
+pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, StepView, TaskView};
+pub use watch::{Change, ChangeKind, EventQuery, WatchQuery, Watched};
 pub use workers::{WorkerDecision, WorkerView};

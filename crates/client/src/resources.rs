@@ -1,7 +1,7 @@
 //! Declared objects of any kind, as the JSON they are on the wire.
 
 use ostler_spec::Kind;
-use reqwest::Method;
+use reqwest::{Method, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,16 +22,52 @@ pub struct PageRequest {
     pub limit: Option<usize>,
     /// The `next` of the page before.
     pub after: Option<String>,
+    /// Only those whose labels are so: `team=a,tier!=test,owner,!old`.
+    pub selector: Option<String>,
+}
+
+/// Whether a write counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writing {
+    Real,
+    /// Everything is checked and nothing is written.
+    Dry,
 }
 
 impl Client {
     /// Puts the object in place (a Task is created) and gives it back as it is stored. Takes a
     /// [`ostler_spec::Resource`] or plain JSON; its own namespace counts, not the client's.
     pub async fn apply<T: Serialize + ?Sized>(&self, manifest: &T) -> Result<Value, ClientError> {
+        self.apply_as(manifest, Writing::Real).await
+    }
+
+    /// The same, or only what would come of it.
+    pub async fn apply_as<T: Serialize + ?Sized>(
+        &self,
+        manifest: &T,
+        writing: Writing,
+    ) -> Result<Value, ClientError> {
         let manifest = serde_json::to_value(manifest).map_err(ClientError::BadAnswer)?;
         let kind = manifest.get("kind").and_then(Value::as_str).and_then(Kind::from_name);
         let plural = kind.ok_or(ClientError::UnknownKind)?.plural();
-        self.read(self.request(Method::POST, &["v1", plural])?.json(&manifest)).await
+        let query: &[(&str, &str)] = match writing {
+            Writing::Real => &[],
+            Writing::Dry => &[("dry_run", "true")],
+        };
+        self.read(self.request_with(Method::POST, &["v1", plural], query)?.json(&manifest)).await
+    }
+
+    /// Puts the manifest in the place of an object that is there, if nobody has changed it since `version`. Another name
+    /// in the manifest renames it.
+    pub async fn replace(
+        &self,
+        kind: Kind,
+        name: &str,
+        manifest: &Value,
+        version: &str,
+    ) -> Result<Value, ClientError> {
+        let request = self.request_in_namespace(Method::PUT, &["v1", kind.plural(), name], &[])?;
+        self.read(request.header(header::IF_MATCH, format!("\"{version}\"")).json(manifest)).await
     }
 
     pub async fn get(&self, kind: Kind, name: &str) -> Result<Value, ClientError> {
@@ -45,6 +81,7 @@ impl Client {
         // Tasks are listed from the newest on.
         let cursor = if kind == Kind::Task { "before" } else { "after" };
         query.extend(page.after.as_deref().map(|after| (cursor, after)));
+        query.extend(page.selector.as_deref().map(|selector| ("labelSelector", selector)));
         self.read(self.request_in_namespace(Method::GET, &["v1", kind.plural()], &query)?).await
     }
 
@@ -52,5 +89,15 @@ impl Client {
         let request = self.request_in_namespace(Method::DELETE, &["v1", kind.plural(), name], &[])?;
         self.send(request.timeout(transport::ANSWER_WITHIN)).await?;
         Ok(())
+    }
+
+    /// Every namespace that holds something.
+    pub async fn namespaces(&self) -> Result<Vec<String>, ClientError> {
+        #[derive(Deserialize)]
+        struct Namespaces {
+            namespaces: Vec<String>,
+        }
+        let answer: Namespaces = self.read(self.request(Method::GET, &["v1", "namespaces"])?).await?;
+        Ok(answer.namespaces)
     }
 }

@@ -3,6 +3,8 @@
 /// One event that is there as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message {
+    /// Where a reader goes on behind it; empty if it has none.
+    pub id: String,
     pub event: String,
     pub data: String,
 }
@@ -38,13 +40,14 @@ impl Decoder {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => self.message.event = value.to_owned(),
+            "id" => self.message.id = value.to_owned(),
             "data" => {
                 if !self.message.data.is_empty() {
                     self.message.data.push('\n');
                 }
                 self.message.data.push_str(value);
             }
-            // A comment keeps the connection alive; an event's id is in its data.
+            // A comment keeps the connection alive.
             _ => {}
         }
         None
@@ -60,8 +63,8 @@ mod tests {
     #[test]
     fn pieces_cut_anywhere_give_the_same_messages() {
         let expected = [
-            Message { event: "task_accepted".into(), data: "{\"seq\":1}".into() },
-            Message { event: "delta".into(), data: "ä\nb".into() },
+            Message { id: "1".into(), event: "task_accepted".into(), data: "{\"seq\":1}".into() },
+            Message { id: String::new(), event: "delta".into(), data: "ä\nb".into() },
         ];
         for cut in 0..STREAM.len() {
             let (first, second) = STREAM.as_bytes().split_at(cut);

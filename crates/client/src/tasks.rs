@@ -1,5 +1,7 @@
 //! Tasks: create, look at, cancel, ask for again, put away. A task is named by its name or its uid.
 
+use std::collections::BTreeMap;
+
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -7,7 +9,7 @@ use serde_json::json;
 use crate::{
     Client, ClientError, Page,
     transport::ANSWER_WITHIN,
-    view::{EventView, EventsPage, LogView, StepView, TaskView},
+    view::{EventView, EventsPage, LogView, MessageView, StepView, TaskView},
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,8 @@ pub struct TaskQuery {
     pub states: Vec<String>,
     /// Those that were put away too.
     pub archived: bool,
+    /// Only those whose labels are so.
+    pub selector: Option<String>,
     pub limit: Option<usize>,
     /// The `next` of the page before.
     pub before: Option<String>,
@@ -56,6 +60,7 @@ impl Client {
         let mut pairs = Vec::new();
         pairs.extend(Some(("state", states.as_str())).filter(|(_, states)| !states.is_empty()));
         pairs.extend(query.archived.then_some(("archived", "true")));
+        pairs.extend(query.selector.as_deref().map(|selector| ("labelSelector", selector)));
         pairs.extend(limit.as_deref().map(|limit| ("limit", limit)));
         pairs.extend(query.before.as_deref().map(|before| ("before", before)));
         self.read(self.request_in_namespace(Method::GET, &["v1", "tasks"], &pairs)?).await
@@ -70,9 +75,25 @@ impl Client {
         self.read(request).await
     }
 
-    /// Asks for the same again: a new task, whose label names this one.
-    pub async fn retry(&self, task: &str) -> Result<TaskView, ClientError> {
-        self.read(self.request_in_namespace(Method::POST, &["v1", "tasks", task, "retry"], &[])?).await
+    /// Asks for the same again, with other input where there is some: a new task, whose label names this one.
+    pub async fn retry(&self, task: &str, input: &BTreeMap<String, String>) -> Result<TaskView, ClientError> {
+        let request = self.request_in_namespace(Method::POST, &["v1", "tasks", task, "retry"], &[])?;
+        let request = match input.is_empty() {
+            true => request,
+            false => request.json(&json!({ "overrides": { "input": input } })),
+        };
+        self.read(request).await
+    }
+
+    /// What the agents of a system have sent each other for this task.
+    pub async fn messages(&self, task: &str) -> Result<Vec<MessageView>, ClientError> {
+        #[derive(Deserialize)]
+        struct Messages {
+            messages: Vec<MessageView>,
+        }
+        let path = ["v1", "tasks", task, "messages"];
+        let answer: Messages = self.read(self.request_in_namespace(Method::GET, &path, &[])?).await?;
+        Ok(answer.messages)
     }
 
     pub async fn archive(&self, task: &str) -> Result<TaskView, ClientError> {

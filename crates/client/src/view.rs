@@ -1,15 +1,16 @@
 //! What the server says, typed.
 
 mod event;
+mod message;
 mod step;
 mod task;
 
 use serde::{Deserialize, Serialize};
 
 pub use event::{
-    AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, OpenedStep, StateName,
-    StepFinished,
+    AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, OpenedStep, StateName, StepFinished,
 };
+pub use message::MessageView;
 pub use step::{StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
 pub use task::{TaskMetadata, TaskOutput, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor};
 

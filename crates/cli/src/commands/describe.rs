@@ -1,72 +1,102 @@
-//! `ostler describe`: one object, for people.
+//! `ostler describe`: one object for people: what it is, how it fares, and what hangs together with it.
 
-use ostler_client::WorkerView;
+mod page;
+mod relations;
+mod task;
 
-use super::{target::Target, workers};
-use crate::{app::App, error::CommandError, exit::Exit, paint::Tone};
+use ostler_client::Client;
+use serde_json::Value;
 
-/// Tells all there is to know about one object
+use self::page::Page;
+use super::{
+    get::phase_tone,
+    target::{Target, targets},
+};
+use crate::{app::App, clock, error::CommandError, exit::Exit, kind_words::KindWords, paint::Tone};
+
+/// Tells all there is to know about objects: what they are, how they fare, what hangs together with them
+///
+/// Of an agent its model, its tools, the systems it is in and its last tasks; of a system its graph; of a task its
+/// steps, its messages, its error and what to do about it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What kind of object it is, or KIND/NAME
-    #[arg(value_name = "KIND")]
-    kind: String,
-
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
+    /// A kind and names, or kind/name, several of them
+    #[arg(value_name = "KIND NAME", required = true, value_parser = KindWords, hide_possible_values = true)]
+    what: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  ostler describe worker gpu-1
-  ostler describe agent/hello";
+  ostler describe agent hello
+  ostler describe task/report worker/gpu-1
+`ostler get KIND NAME -o yaml` prints the same for programs.";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let (word, name) = match (arguments.kind.split_once('/'), arguments.name) {
-        (Some((word, name)), None) => (word.to_owned(), Some(name.to_owned())),
-        (_, name) => (arguments.kind, name),
-    };
     let client = app.client()?;
-    if matches!(word.to_ascii_lowercase().as_str(), "worker" | "workers") {
-        let name = name.ok_or_else(|| nameless("worker"))?;
-        describe_worker(app, &client.worker(&name).await?)?;
-        return Ok(Exit::Ok);
+    for (place, target) in targets(&arguments.what)?.iter().enumerate() {
+        let Some(name) = &target.name else {
+            let message = format!("which {}? Give its name", target.kind.singular());
+            return Err(CommandError::new(Exit::Usage, message));
+        };
+        if place > 0 {
+            app.output.data("")?;
+        }
+        let object = client.get(target.kind, name).await?;
+        describe(app, &client, target, &object).await?;
     }
-    let target = Target::new(&word, name)?;
-    let name = target.name.ok_or_else(|| nameless(&target.kind.singular()))?;
-    app.output.yaml(&client.get(target.kind, &name).await?)?;
     Ok(Exit::Ok)
 }
 
-fn nameless(kind: &str) -> CommandError {
-    CommandError::new(Exit::Usage, format!("which {kind}? Give its name"))
+async fn describe(app: &App, client: &Client, target: &Target, object: &Value) -> Result<(), CommandError> {
+    let mut page = Page::new(app.output);
+    head(&mut page, app, target, object);
+    if target.kind == ostler_spec::Kind::Task {
+        task::describe(&mut page, app, client, object).await;
+    } else {
+        page.section("spec");
+        page.fields(object.get("spec"), &[]);
+        if object.get("status").and_then(Value::as_object).is_some_and(|status| !status.is_empty()) {
+            page.section("status");
+            page.fields(object.get("status"), &["phase"]);
+        }
+        relations::describe(&mut page, app, client, target.kind, object).await;
+    }
+    page.print()
 }
 
-fn describe_worker(app: &App, worker: &WorkerView) -> Result<(), CommandError> {
-    let WorkerView { metadata, spec, status } = worker;
-    let labels = metadata.labels.iter().map(|(key, value)| format!("{key}={value}"));
-    let models = &spec.capabilities.supported_models;
-    let any = if models.is_empty() {
-        "any".to_owned()
-    } else {
-        models.iter().cloned().collect::<Vec<_>>().join(",")
-    };
-    let lines = [
-        ("name", metadata.name.clone()),
-        ("status", workers::condition(worker)),
-        ("seen", workers::seen(app, worker)),
-        ("runs", format!("{} of {}", status.current_tasks, spec.max_concurrent_tasks)),
-        ("region", spec.region.clone()),
-        ("capabilities", workers::capabilities(worker)),
-        ("models", any),
-        ("labels", labels.collect::<Vec<_>>().join(",")),
-        ("version", status.version.clone()),
-        ("started", format!("{}, for the {}. time", metadata.created_at, status.incarnation)),
-    ];
-    for (title, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        let title = app.output.paint().tone(Tone::Quiet, &format!("{title:<14}"));
-        app.output.data(format!("{title}{}", crate::text::one_line(value)))?;
+/// What every kind has.
+fn head(page: &mut Page, app: &App, target: &Target, object: &Value) {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    page.title(&target.kind.singular(), &text("/metadata/name"));
+    let state = [text("/status/state"), text("/status/phase")].into_iter().find(|state| !state.is_empty());
+    if let Some(state) = state {
+        let standing = text("/status/standing");
+        let state =
+            if matches!(standing.as_str(), "" | "open") { state } else { format!("{state},{standing}") };
+        let tone = match Tone::of_state(&state) {
+            Tone::Plain => phase_tone(&state),
+            tone => tone,
+        };
+        page.toned("state", &state, tone);
     }
-    Ok(())
+    page.line("namespace", &text("/metadata/namespace"));
+    for (title, path) in [("labels", "/metadata/labels"), ("annotations", "/metadata/annotations")] {
+        page.line(title, &pairs(object.pointer(path)));
+    }
+    let created = text("/metadata/createdAt");
+    if let Some(at) = clock::parse(&created) {
+        page.line("created", &format!("{created}, {} ago", clock::age(at, app.now_ms())));
+    }
+    page.line("uid", &text("/metadata/uid"));
+    if let Some(generation) = object.pointer("/metadata/generation") {
+        let version = text("/metadata/resourceVersion");
+        page.line("generation", &format!("{generation}, version {version}"));
+    }
+}
+
+fn pairs(labels: Option<&Value>) -> String {
+    let labels = labels.and_then(Value::as_object);
+    let pair = |(key, value): (&String, &Value)| format!("{key}={}", value.as_str().unwrap_or_default());
+    labels.into_iter().flatten().map(pair).collect::<Vec<_>>().join(", ")
 }

@@ -1,50 +1,58 @@
-//! `ostler events`: a task's log as it is.
+//! `ostler events`: a task's log as it is, or what happens on the server.
 
-use clap::ValueEnum;
+mod server;
+
 use futures_util::StreamExt;
 use ostler_client::{Client, EventView, Followed};
 
 use crate::{
-    app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, text, words,
+    app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, format::Plain, paint::Tone, text,
+    words,
 };
 
-/// Prints a task's log for programs: each event once, in order
+/// Prints a task's log for programs: each event once, in order; without a task, what happens on the server
 ///
-/// Sequence numbers have no gaps, so a reader that remembers the last one goes on with --after.
+/// Sequence numbers have no gaps, so a reader that remembers the last one goes on with --after. Without a task, events
+/// of the namespace are shown as they come, until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The task, by name or uid
-    task: String,
+    #[arg(required_unless_present = "follow")]
+    task: Option<String>,
 
-    /// Go on until the task has ended
-    #[arg(short, long)]
+    /// Go on until the task has ended; without a task, until Ctrl-C
+    #[arg(short, long, visible_short_alias = 'w', visible_alias = "watch")]
     follow: bool,
+
+    /// From all namespaces
+    #[arg(short = 'A', long, conflicts_with = "task")]
+    all_namespaces: bool,
 
     /// Only what stands behind this sequence number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
 
     /// A table, or one JSON object per line
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
+    #[arg(short, long, value_enum, default_value_t = Plain::Table)]
+    output: Plain,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   ostler events hello-world
   ostler events hello-world -f -o json | jq .body.type
-  ostler events hello-world --after 12";
+  ostler events hello-world --after 12
+  ostler events -w                       what happens in the namespace
+  ostler events -w -A -o json";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    let Arguments { task, follow, after, output: format } = arguments;
+    let Arguments { task, follow, all_namespaces, after, output: format } = arguments;
+    let Some(task) = task else {
+        let client = if all_namespaces { client.in_namespace("*") } else { client };
+        return server::watch(app, &client, after, format).await;
+    };
     let printer = Printer { app, format };
     if follow {
         follow_events(&client, &task, after, printer).await?;
@@ -98,14 +106,14 @@ async fn follow_events(
 
 struct Printer<'a> {
     app: &'a App,
-    format: Format,
+    format: Plain,
 }
 
 impl Printer<'_> {
     fn head(&self) -> Result<(), CommandError> {
         match self.format {
-            Format::Json => Ok(()),
-            Format::Table => {
+            Plain::Json => Ok(()),
+            Plain::Table => {
                 let line = columns("SEQ", "TIME", "TYPE", "WHAT");
                 self.app.output.data(self.app.output.paint().tone(Tone::Strong, &line))
             }
@@ -113,7 +121,7 @@ impl Printer<'_> {
     }
 
     fn event(&self, event: &EventView) -> Result<(), CommandError> {
-        if self.format == Format::Json {
+        if self.format == Plain::Json {
             return self.app.output.json_line(event);
         }
         let words = text::one_line(&words::event(event));

@@ -1,258 +1,196 @@
-//! `ostler get`: lists declared objects and tasks, or shows one.
+//! `ostler get`: lists declared objects and tasks, or shows some of them; with `-w`, as they change.
 
-use clap::ValueEnum;
-use ostler_client::{Client, PageRequest};
+mod columns;
+mod watch;
+
+use ostler_client::Client;
 use ostler_spec::Kind;
 use serde_json::Value;
 
-use super::target::Target;
-use crate::{
-    app::App,
-    clock,
-    error::CommandError,
-    exit::Exit,
-    paint::Tone,
-    table::{Cell, Table},
+use super::{
+    listing::{self, Listed, name_of},
+    target::{Target, targets},
 };
+use crate::{app::App, error::CommandError, exit::Exit, format::Format, kind_words::KindWords};
 
-/// Lists objects of a kind, or shows one of them
+pub use columns::phase_tone;
+
+/// Lists objects of a kind, or shows some of them
 ///
-/// Kinds are agents, model-endpoints (mep, models), tools and tasks (tk); singular or plural.
+/// Kinds are agents, agent-systems (systems), model-endpoints (models), tools, tasks, workers and all others that a
+/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The kind, or kind/name
-    #[arg(value_name = "KIND")]
-    kind: String,
-
-    /// One object, instead of all of them
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
+    /// A kind and perhaps names, or kind/name, several of them
+    #[arg(value_name = "KIND [NAME]", required = true, value_parser = KindWords, hide_possible_values = true)]
+    what: Vec<String>,
 
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 
+    /// Only those with these labels: team=a,tier!=test,owner,!old
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+
     /// From all namespaces
-    #[arg(short = 'A', long, conflicts_with = "name")]
+    #[arg(short = 'A', long)]
     all_namespaces: bool,
+
+    /// Go on and show what changes, until Ctrl-C; with -o json one object per line
+    #[arg(short, long)]
+    watch: bool,
 
     /// At most so many (of tasks the newest; by default 100 of those, and all of anything else)
     #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     limit: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Columns
-    Table,
-    /// More columns
-    Wide,
-    /// One object, or an array of them
-    Json,
-    /// One document each, as `ostler apply` takes them
-    Yaml,
-    /// kind/name, one per line
-    Name,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   ostler get agents
   ostler get agent hello -o yaml
+  ostler get agent/hello model/mock
   ostler get tasks -A -o wide
+  ostler get tasks -l team=sales,!draft -w
   ostler get tasks -o json | jq -r '.[].status.state'";
 
-/// The most a server gives at once.
-const PAGE: usize = 1000;
 const TASKS: usize = 100;
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let Arguments { kind, name, output: format, all_namespaces, limit } = arguments;
-    let target = Target::new(&kind, name)?;
     let mut client = app.client()?;
-    if all_namespaces {
+    if arguments.all_namespaces {
         client = client.in_namespace("*");
     }
-    if let Some(name) = &target.name {
-        let object = client.get(target.kind, name).await?;
-        return show_one(app, target.kind, &object, format);
+    if matches!(&arguments.what[..], [word] if word == "all") {
+        return everything(&arguments, &client, app).await;
     }
-    let default_limit = if target.kind == Kind::Task { TASKS } else { usize::MAX };
-    let (objects, has_more) = list(&client, target.kind, limit.unwrap_or(default_limit)).await?;
-    if objects.is_empty() && matches!(format, Format::Table | Format::Wide) {
-        let place =
-            if all_namespaces { String::new() } else { format!(" in namespace {}", client.namespace()) };
-        app.output.note(format!("no {}{place}", target.kind.plural()));
-        return Ok(Exit::Ok);
+    let wanted = targets(&arguments.what)?;
+    let is_named = wanted.iter().any(|target| target.name.is_some());
+    if is_named && (arguments.all_namespaces || arguments.selector.is_some()) {
+        return Err(CommandError::new(Exit::Usage, "a name stands for one object")
+            .with_remedy("leave out the name, or -A and -l"));
     }
-    show_all(app, target.kind, &objects, format, all_namespaces)?;
-    if has_more {
-        app.output.note(format!("there are more; --limit {} shows them", objects.len().saturating_mul(10)));
-    }
-    Ok(Exit::Ok)
-}
-
-/// At most `limit` of them, and whether there are more.
-async fn list(client: &Client, kind: Kind, limit: usize) -> Result<(Vec<Value>, bool), CommandError> {
-    let mut objects = Vec::new();
-    let mut after = None;
-    loop {
-        let wanted = (limit - objects.len()).min(PAGE);
-        if wanted == 0 {
-            return Ok((objects, after.is_some()));
-        }
-        let page = client.list(kind, &PageRequest { limit: Some(wanted), after: after.take() }).await?;
-        objects.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            return Ok((objects, false));
-        }
-    }
-}
-
-fn show_one(app: &App, kind: Kind, object: &Value, format: Format) -> Result<Exit, CommandError> {
-    match format {
-        Format::Json => app.output.json(object)?,
-        Format::Yaml => app.output.yaml(object)?,
-        Format::Table | Format::Wide | Format::Name => {
-            show_all(app, kind, std::slice::from_ref(object), format, false)?;
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-fn show_all(
-    app: &App,
-    kind: Kind,
-    objects: &[Value],
-    format: Format,
-    with_namespace: bool,
-) -> Result<(), CommandError> {
-    match format {
-        Format::Json => app.output.json(&objects),
-        Format::Yaml => objects.iter().enumerate().try_for_each(|(place, object)| {
-            if place > 0 {
-                app.output.data("---")?;
+    match &wanted[..] {
+        [one] if arguments.watch => watch::run(&arguments, one, &client, app).await,
+        _ if arguments.watch => Err(CommandError::new(Exit::Usage, "-w watches one kind, or one object")),
+        [Target { kind, name: None }] => {
+            let is_shown = some(&arguments, *kind, &client, app).await?;
+            if !is_shown {
+                nothing(app, *kind, &client, &arguments);
             }
-            app.output.yaml(object)
-        }),
-        Format::Name => objects.iter().try_for_each(|object| {
-            app.output.data(format!("{}/{}", kind.singular(), at(object, "/metadata/name")))
-        }),
-        Format::Table | Format::Wide => {
-            app.output.table(&table(app, kind, objects, format == Format::Wide, with_namespace))
+            Ok(Exit::Ok)
+        }
+        named => several(&arguments, named, &client, app).await,
+    }
+}
+
+/// The list of a kind; whether there was anything to show.
+async fn some(arguments: &Arguments, kind: Kind, client: &Client, app: &App) -> Result<bool, CommandError> {
+    let usual = if kind == Kind::Task { TASKS } else { usize::MAX };
+    let limit = arguments.limit.unwrap_or(usual);
+    let Listed { items, has_more } =
+        listing::list(client, kind, arguments.selector.as_deref(), limit).await?;
+    if items.is_empty() && arguments.output.is_table() {
+        return Ok(false);
+    }
+    show(app, kind, &items, arguments)?;
+    if has_more {
+        app.output.note(format!("there are more; --limit {} shows them", items.len().saturating_mul(10)));
+    }
+    Ok(true)
+}
+
+fn nothing(app: &App, kind: Kind, client: &Client, arguments: &Arguments) {
+    let place = match arguments.all_namespaces {
+        true => String::new(),
+        false => format!(" in namespace {}", client.namespace()),
+    };
+    let selected = arguments.selector.as_ref().map(|labels| format!(" with {labels}")).unwrap_or_default();
+    app.output.note(format!("no {}{selected}{place}", kind.plural()));
+}
+
+/// Those that were named, each kind in a table of its own.
+async fn several(
+    arguments: &Arguments,
+    wanted: &[Target],
+    client: &Client,
+    app: &App,
+) -> Result<Exit, CommandError> {
+    let mut groups: Vec<(Kind, Vec<Value>)> = Vec::new();
+    let mut missing = None;
+    for Target { kind, name } in wanted {
+        match client.get(*kind, name.as_deref().unwrap_or_default()).await {
+            Ok(object) => match groups.iter_mut().find(|(known, _)| known == kind) {
+                Some((_, objects)) => objects.push(object),
+                None => groups.push((*kind, vec![object])),
+            },
+            // The others are shown all the same.
+            Err(error) if wanted.len() > 1 && error.code() == Some("not_found") => {
+                app.output.note(error.to_string());
+                missing = Some(Exit::Error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    show_groups(app, &groups, wanted.len(), arguments)?;
+    Ok(missing.unwrap_or(Exit::Ok))
+}
+
+fn show_groups(
+    app: &App,
+    groups: &[(Kind, Vec<Value>)],
+    n_wanted: usize,
+    arguments: &Arguments,
+) -> Result<(), CommandError> {
+    match (groups, arguments.output) {
+        ([(_, objects)], Format::Json) if n_wanted == 1 => {
+            objects.iter().try_for_each(|one| app.output.json(one))
+        }
+        (groups, Format::Json) => {
+            app.output.json(&groups.iter().flat_map(|(_, objects)| objects).collect::<Vec<_>>())
+        }
+        (groups, Format::Yaml) => {
+            let all: Vec<&Value> = groups.iter().flat_map(|(_, objects)| objects).collect();
+            arguments.output.print(app.output, &all, |_| String::new(), |_| crate::table::Table::new([]))
+        }
+        (groups, Format::Table | Format::Wide | Format::Name) => {
+            for (place, (kind, objects)) in groups.iter().enumerate() {
+                if place > 0 && arguments.output.is_table() {
+                    app.output.data("")?;
+                }
+                show(app, *kind, objects, arguments)?;
+            }
+            Ok(())
         }
     }
 }
 
-/// A column: its title, and where its text is found.
-type Column = (&'static str, fn(&Value) -> String);
-
-fn table(app: &App, kind: Kind, objects: &[Value], wide: bool, with_namespace: bool) -> Table {
-    let mut columns: Vec<Column> = vec![("NAME", |object| at(object, "/metadata/name"))];
-    if with_namespace {
-        columns.insert(0, ("NAMESPACE", |object| at(object, "/metadata/namespace")));
+/// Every kind but tasks, of which there are many, and workers, which are not declared.
+async fn everything(arguments: &Arguments, client: &Client, app: &App) -> Result<Exit, CommandError> {
+    let mut groups = Vec::new();
+    for kind in Kind::ALL.iter().copied().filter(|kind| !matches!(kind, Kind::Task | Kind::Worker)) {
+        let found = listing::list(client, kind, arguments.selector.as_deref(), usize::MAX).await?;
+        if !found.items.is_empty() {
+            groups.push((kind, found.items));
+        }
     }
-    let (narrow, more) = columns_of(kind);
-    columns.extend(narrow);
-    if wide {
-        columns.extend(more);
+    if groups.is_empty() && arguments.output.is_table() {
+        app.output.note("nothing is declared; `ostler init` makes a project to begin with");
     }
-    let now = app.now_ms();
-    let mut table = Table::new(columns.iter().map(|column| column.0).chain(["AGE"]));
-    for object in objects {
-        let cell = |(title, find): &Column| {
-            let text = find(object);
-            let tone = if *title == "STATE" { Tone::of_state(&text) } else { Tone::Plain };
-            Cell::toned(text, tone)
-        };
-        let created = clock::parse(&at(object, "/metadata/createdAt"));
-        let age = created.map_or_else(String::new, |created| clock::age(created, now));
-        table.row(columns.iter().map(cell).chain([age.into()]));
-    }
-    table
+    show_groups(app, &groups, 2, arguments)?;
+    Ok(Exit::Ok)
 }
 
-/// Those always shown, and those shown where there is room.
-fn columns_of(kind: Kind) -> (Vec<Column>, Vec<Column>) {
-    match kind {
-        Kind::Agent => (
-            vec![("MODEL", |it| at(it, "/spec/model_ref")), ("TOOLS", |it| listed(it, "/spec/tools"))],
-            vec![
-                ("RUNNER", |it| at(it, "/spec/runner")),
-                ("MAX STEPS", |it| at(it, "/spec/limits/max_steps")),
-                ("TIMEOUT", |it| at(it, "/spec/limits/timeout")),
-                ("GENERATION", |it| at(it, "/metadata/generation")),
-            ],
-        ),
-        Kind::ModelEndpoint => (
-            vec![("PROVIDER", |it| at(it, "/spec/provider")), ("MODEL", |it| at(it, "/spec/default_model"))],
-            vec![
-                ("ADDRESS", |it| at(it, "/spec/base_url")),
-                ("SECRET", |it| at(it, "/spec/auth/secretRef")),
-                ("GENERATION", |it| at(it, "/metadata/generation")),
-            ],
-        ),
-        Kind::Tool => (
-            vec![("TYPE", |it| at(it, "/spec/type")), ("ENDPOINT", |it| at(it, "/spec/endpoint"))],
-            vec![
-                ("DESCRIPTION", |it| at(it, "/spec/description")),
-                ("GENERATION", |it| at(it, "/metadata/generation")),
-            ],
-        ),
-        Kind::Quota => (
-            vec![
-                ("AGENT", |it| at(it, "/spec/agent")),
-                ("WEIGHT", |it| at(it, "/spec/weight")),
-                ("CONCURRENT", |it| at(it, "/spec/max_concurrent")),
-                ("PER MINUTE", |it| at(it, "/spec/tasks_per_minute")),
-                ("QUEUED", |it| at(it, "/spec/max_queued")),
-            ],
-            Vec::new(),
-        ),
-        Kind::AgentSystem => (
-            vec![("AGENTS", |it| listed(it, "/spec/agents")), ("PHASE", |it| at(it, "/status/phase"))],
-            vec![("GENERATION", |it| at(it, "/metadata/generation"))],
-        ),
-        Kind::Task => (
-            vec![
-                ("AGENT", |it| at(it, "/spec/agent")),
-                ("STATE", |it| at(it, "/status/state")),
-                ("TOKENS", tokens),
-            ],
-            vec![
-                ("PRIORITY", |it| at(it, "/spec/priority")),
-                ("SESSION", |it| at(it, "/spec/session")),
-                ("UID", |it| at(it, "/metadata/uid")),
-                ("ERROR", |it| at(it, "/status/error/code")),
-            ],
-        ),
-        _ => (
-            vec![("PHASE", |it| at(it, "/status/phase"))],
-            vec![
-                ("GENERATION", |it| at(it, "/metadata/generation")),
-                ("ERROR", |it| at(it, "/status/lastError")),
-            ],
-        ),
+fn show(app: &App, kind: Kind, objects: &[Value], arguments: &Arguments) -> Result<(), CommandError> {
+    let name = |object: &Value| format!("{}/{}", kind.singular(), name_of(object));
+    let table = |wide| columns::table(kind, objects, arguments.look(wide, app));
+    arguments.output.print(app.output, objects, name, table)
+}
+
+impl Arguments {
+    fn look(&self, wide: bool, app: &App) -> columns::Look {
+        columns::Look { wide, with_namespace: self.all_namespaces, now_ms: app.now_ms() }
     }
-}
-
-fn at(object: &Value, path: &str) -> String {
-    match object.pointer(path) {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    }
-}
-
-fn listed(object: &Value, path: &str) -> String {
-    let items = object.pointer(path).and_then(Value::as_array);
-    let words = items.into_iter().flatten().map(|item| item.as_str().unwrap_or_default());
-    words.collect::<Vec<_>>().join(",")
-}
-
-fn tokens(task: &Value) -> String {
-    let count = |path| task.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    count("/status/usage/input_tokens").saturating_add(count("/status/usage/output_tokens")).to_string()
 }

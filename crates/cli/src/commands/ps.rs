@@ -8,6 +8,7 @@ use crate::{
     clock,
     error::CommandError,
     exit::Exit,
+    format::Format,
     paint::Tone,
     table::{Cell, Table},
 };
@@ -24,6 +25,14 @@ pub struct Arguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
+    /// Only those with these labels: team=a,tier!=test,owner,!old
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+
     /// At most so many, the newest first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = super::at_least_one)]
     limit: usize,
@@ -33,7 +42,8 @@ const EXAMPLES: &str = "\
 Examples:
   ostler ps
   ostler ps -a --limit 20
-  watch -n1 ostler ps -A";
+  ostler ps -l team=sales -o json
+  ostler get tasks -w          rows as they change";
 
 const LIVE: [&str; 4] = ["queued", "running", "waiting", "sleeping"];
 
@@ -49,19 +59,21 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         client = client.in_namespace("*");
     }
     let (tasks, has_more) = list(&client, &arguments).await?;
-    if tasks.is_empty() {
+    if tasks.is_empty() && arguments.output.is_table() {
         let what =
             if arguments.all { "no tasks" } else { "no tasks under way; -a shows those that have ended" };
         app.output.note(what);
         return Ok(Exit::Ok);
     }
-    let steps: Vec<Option<u32>> =
-        stream::iter(&tasks).map(|task| step(&client, task)).buffered(AT_ONCE).collect().await;
-    let mut table = Table::new(head(arguments.all_namespaces));
-    for (task, step) in tasks.iter().zip(steps) {
-        table.row(row(task, step, app.now_ms(), arguments.all_namespaces));
-    }
-    app.output.table(&table)?;
+    let steps: Vec<Option<u32>> = match arguments.output.is_table() {
+        true => stream::iter(&tasks).map(|task| step(&client, task)).buffered(AT_ONCE).collect().await,
+        false => Vec::new(),
+    };
+    let name = |task: &TaskView| format!("task/{}", task.metadata.name);
+    arguments.output.print(app.output, &tasks, name, |wide| {
+        let look = Look { wide, with_namespace: arguments.all_namespaces, now_ms: app.now_ms() };
+        table(&tasks, &steps, look)
+    })?;
     if has_more {
         app.output.note(format!("there are more; --limit {} shows them", tasks.len().saturating_mul(10)));
     }
@@ -70,7 +82,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 
 async fn list(client: &Client, arguments: &Arguments) -> Result<(Vec<TaskView>, bool), CommandError> {
     let states = if arguments.all { Vec::new() } else { LIVE.map(str::to_owned).to_vec() };
-    let mut query = TaskQuery { states, ..TaskQuery::default() };
+    let mut query = TaskQuery { states, selector: arguments.selector.clone(), ..TaskQuery::default() };
     let mut tasks = Vec::new();
     while tasks.len() < arguments.limit {
         query.limit = Some((arguments.limit - tasks.len()).min(1000));
@@ -102,26 +114,48 @@ async fn step(client: &Client, task: &TaskView) -> Option<u32> {
         .max()
 }
 
-fn head(with_namespace: bool) -> impl Iterator<Item = &'static str> {
-    let namespace = with_namespace.then_some("NAMESPACE");
-    namespace.into_iter().chain(["NAME", "AGENT", "STATE", "STEP", "AGE", "TOKENS"])
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    wide: bool,
+    with_namespace: bool,
+    now_ms: i64,
 }
 
-fn row(task: &TaskView, step: Option<u32>, now_ms: i64, with_namespace: bool) -> Vec<Cell> {
+fn table(tasks: &[TaskView], steps: &[Option<u32>], look: Look) -> Table {
+    let namespace = look.with_namespace.then_some("NAMESPACE");
+    let more: &[&str] = if look.wide { &["PRIORITY", "SESSION", "LABELS", "UID"] } else { &[] };
+    let usual = ["NAME", "SUBJECT", "STATE", "STEP", "AGE", "TOKENS"];
+    let mut table = Table::new(namespace.into_iter().chain(usual).chain(more.iter().copied()));
+    for (task, step) in tasks.iter().zip(steps) {
+        table.row(row(task, *step, look));
+    }
+    table
+}
+
+fn row(task: &TaskView, step: Option<u32>, look: Look) -> Vec<Cell> {
     let TaskView { metadata, spec, status, .. } = task;
     let mut cells = Vec::new();
-    if with_namespace {
+    if look.with_namespace {
         cells.push(Cell::new(&metadata.namespace));
     }
-    let age = clock::parse(&metadata.created_at).map_or_else(String::new, |at| clock::age(at, now_ms));
+    let age = clock::parse(&metadata.created_at).map_or_else(String::new, |at| clock::age(at, look.now_ms));
     cells.extend([
         Cell::new(&metadata.name),
-        Cell::new(spec.doer_name()),
+        Cell::new(task.subject()),
         Cell::toned(&status.state, state_tone(&status.state)),
         Cell::new(step.map_or_else(String::new, |step| step.to_string())),
         Cell::new(age),
         Cell::new(status.usage.total().to_string()),
     ]);
+    if look.wide {
+        let labels = metadata.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        cells.extend([
+            Cell::new(&spec.priority),
+            Cell::new(spec.session.as_deref().unwrap_or_default()),
+            Cell::new(labels.collect::<Vec<_>>().join(",")),
+            Cell::new(&metadata.uid),
+        ]);
+    }
     cells
 }
 

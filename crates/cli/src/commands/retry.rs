@@ -1,6 +1,6 @@
 //! `ostler retry`: asks for the same again.
 
-use super::run::{Format, watch};
+use super::run::{Format, key_value, watch};
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Asks for the same again: a new task with the request of one that has ended
@@ -9,6 +9,10 @@ use crate::{app::App, error::CommandError, exit::Exit};
 pub struct Arguments {
     /// The task, by name or uid
     task: String,
+
+    /// Other input than it had, may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    set: Vec<(String, String)>,
 
     /// Follow the new task live, as `ostler run` does
     #[arg(short, long)]
@@ -22,11 +26,13 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   ostler retry hello-world
-  ostler retry hello-world --follow";
+  ostler retry hello-world --follow
+  ostler retry report-1 --set quarter=Q4";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    let task = client.retry(&arguments.task).await?;
+    let input = arguments.set.into_iter().collect();
+    let task = client.retry(&arguments.task, &input).await?;
     if arguments.follow {
         return watch(app, &client, &task, arguments.output).await;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use ostler_client::{Client, ClientError, PageRequest, TaskView};
+use ostler_client::{Client, ClientError, CreatedTask, PageRequest, TaskView};
 use ostler_spec::{GoDuration, Kind};
 use serde_json::{Value, json};
 
@@ -17,15 +17,16 @@ use crate::{
     suggest, text, words,
 };
 
-/// Gives an agent something to do, and follows it live
+/// Gives an agent or a system something to do, and follows it live
 ///
 /// On a terminal each step shows as it happens. In a pipe, progress goes to stderr as plain lines and the
 /// agent's answer alone to stdout. Ctrl-C leaves the task running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The agent
-    agent: String,
+    /// The agent, or the system; system/NAME where an agent has the same name
+    #[arg(value_name = "AGENT")]
+    subject: String,
 
     /// What to tell it; several words are joined, - reads stdin
     #[arg(required_unless_present = "input")]
@@ -38,6 +39,10 @@ pub struct Arguments {
     /// More input, may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     input: Vec<(String, String)>,
+
+    /// A label for the task, may be repeated
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = key_value)]
+    label: Vec<(String, String)>,
 
     /// Who goes first when there is a queue
     #[arg(long, value_enum, default_value_t = Priority::Normal)]
@@ -79,15 +84,16 @@ Examples:
   ostler run hello \"Say hello to the world.\"
   ostler run hello Say it again --session greetings
   git diff | ostler run reviewer - > review.md
-  ostler run report --input topic=sales --input quarter=Q3 --deadline 10m
+  ostler run system/report --input topic=sales --input quarter=Q3 --deadline 10m --label team=sales
   task=$(ostler run -d hello \"Later.\") && ostler logs -f \"$task\"";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    let manifest = manifest(&arguments)?;
-    let created = match client.create_task(&manifest).await {
+    let subject = Subject::read(&arguments.subject)?;
+    let message = message(&arguments.message)?;
+    let created = match create(&client, &arguments, &subject, message).await {
         Ok(created) => created,
-        Err(error) => return Err(explain(&client, &arguments.agent, error).await),
+        Err(error) => return Err(explain(&client, subject.name(), error).await),
     };
     if !arguments.detach {
         return watch(app, &client, &created.task, arguments.output).await;
@@ -135,15 +141,67 @@ pub async fn watch(
     }
 }
 
-fn manifest(arguments: &Arguments) -> Result<Value, CommandError> {
-    let mut input: BTreeMap<&str, String> =
-        arguments.input.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-    if let Some(message) = message(&arguments.message)? {
-        input.insert("message", message);
+/// Who is to do it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Agent(String),
+    System(String),
+    /// An agent, or a system if no agent has that name.
+    Either(String),
+}
+
+impl Subject {
+    fn read(word: &str) -> Result<Self, CommandError> {
+        let Some((kind, name)) = word.split_once('/') else { return Ok(Subject::Either(word.to_owned())) };
+        match super::target::kind(kind) {
+            Ok(Kind::Agent) => Ok(Subject::Agent(name.to_owned())),
+            Ok(Kind::AgentSystem) => Ok(Subject::System(name.to_owned())),
+            Ok(other) => Err(CommandError::new(Exit::Usage, format!("a {} does not work", other.singular()))
+                .with_remedy("name an agent or a system")),
+            // An agent of another namespace.
+            Err(_) => Ok(Subject::Agent(word.to_owned())),
+        }
     }
+
+    fn name(&self) -> &str {
+        match self {
+            Subject::Agent(name) | Subject::System(name) | Subject::Either(name) => name,
+        }
+    }
+}
+
+async fn create(
+    client: &Client,
+    arguments: &Arguments,
+    subject: &Subject,
+    message: Option<String>,
+) -> Result<CreatedTask, ClientError> {
+    let field = if matches!(subject, Subject::System(_)) { "system" } else { "agent" };
+    let name = subject.name();
+    let created = client.create_task(&manifest(arguments, (field, name), message.as_deref())).await;
+    match created {
+        // Most often it is an agent, so a system is looked for only now.
+        Err(error) if is_reference(&error) && matches!(subject, Subject::Either(_)) => {
+            match client.get(Kind::AgentSystem, name).await {
+                Ok(_) => client.create_task(&manifest(arguments, ("system", name), message.as_deref())).await,
+                Err(_) => Err(error),
+            }
+        }
+        other => other,
+    }
+}
+
+fn is_reference(error: &ClientError) -> bool {
+    matches!(error.code(), Some("bad_reference" | "not_found"))
+}
+
+fn manifest(arguments: &Arguments, subject: (&str, &str), message: Option<&str>) -> Value {
+    let pairs = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
+    let mut input = pairs(&arguments.input);
+    input.extend(message.map(|message| ("message".to_owned(), message.to_owned())));
     let priority = arguments.priority.to_possible_value();
     let mut spec = json!({
-        "agent": arguments.agent,
+        subject.0: subject.1,
         "input": input,
         "priority": priority.as_ref().map(clap::builder::PossibleValue::get_name),
     });
@@ -157,7 +215,10 @@ fn manifest(arguments: &Arguments) -> Result<Value, CommandError> {
     if let Some(name) = &arguments.name {
         manifest["metadata"]["name"] = json!(name);
     }
-    Ok(manifest)
+    if !arguments.label.is_empty() {
+        manifest["metadata"]["labels"] = json!(pairs(&arguments.label));
+    }
+    manifest
 }
 
 fn message(words: &[String]) -> Result<Option<String>, CommandError> {
@@ -175,12 +236,12 @@ async fn task(client: &Client, task: &TaskView) -> Result<Value, ClientError> {
 
 /// A name that isn't there is most often a slip of the finger.
 async fn explain(client: &Client, agent: &str, error: ClientError) -> CommandError {
-    let is_reference = matches!(error.code(), Some("bad_reference" | "not_found"));
+    let names_somebody = is_reference(&error);
     let command_error = CommandError::from(error);
-    if !is_reference {
+    if !names_somebody {
         return command_error;
     }
-    let request = PageRequest { limit: Some(1000), after: None };
+    let request = PageRequest { limit: Some(1000), ..PageRequest::default() };
     let Ok(agents) = client.list(Kind::Agent, &request).await else { return command_error };
     let names: Vec<&str> =
         agents.items.iter().filter_map(|agent| agent.pointer("/metadata/name")?.as_str()).collect();
@@ -232,7 +293,7 @@ fn state_words(state: &str) -> &str {
     }
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),

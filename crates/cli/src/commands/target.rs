@@ -24,9 +24,39 @@ impl Target {
         };
         Ok(Self { kind: kind(word)?, name })
     }
+
+    /// `agent/hello`, or `agent` if it has no name.
+    pub fn title(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{}/{name}", self.kind.singular()),
+            None => self.kind.singular(),
+        }
+    }
 }
 
-fn kind(word: &str) -> Result<Kind, CommandError> {
+/// Several: `KIND NAME...`, or `KIND/NAME...`. A kind alone is one target without a name.
+pub fn targets(words: &[String]) -> Result<Vec<Target>, CommandError> {
+    match words {
+        [] => Ok(Vec::new()),
+        [only] => Ok(vec![Target::new(only, None)?]),
+        [first, ..] if first.contains('/') => words.iter().map(|word| with_name(word)).collect(),
+        [first, names @ ..] => {
+            let kind = kind(first)?;
+            Ok(names.iter().map(|name| Target { kind, name: Some(name.clone()) }).collect())
+        }
+    }
+}
+
+fn with_name(word: &str) -> Result<Target, CommandError> {
+    let target = Target::new(word, None)?;
+    match &target.name {
+        Some(name) if !name.is_empty() => Ok(target),
+        _ => Err(CommandError::new(Exit::Usage, format!("{word:?} names none"))
+            .with_remedy("write KIND NAME..., or KIND/NAME KIND/NAME...")),
+    }
+}
+
+pub fn kind(word: &str) -> Result<Kind, CommandError> {
     Kind::from_word(word).ok_or_else(|| {
         let plurals = || kinds().map(|info| info.plural);
         let known = plurals().collect::<Vec<_>>().join(", ");
@@ -42,6 +72,10 @@ fn kind(word: &str) -> Result<Kind, CommandError> {
 mod tests {
     use super::*;
 
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
     #[test]
     fn a_target_is_named_in_one_word_or_two() {
         let hello = Target { kind: Kind::Agent, name: Some("hello".into()) };
@@ -49,6 +83,19 @@ mod tests {
         assert_eq!(Target::new("agents", Some("hello".into())).unwrap(), hello);
         assert_eq!(Target::new("mep", None).unwrap().kind, Kind::ModelEndpoint);
         assert_eq!(Target::new("agent/a", Some("b".into())).unwrap_err().exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn several_are_named_behind_a_kind_or_each_with_its_own() {
+        let titles = |text: &str| -> Vec<String> {
+            targets(&words(text)).unwrap().iter().map(Target::title).collect()
+        };
+        assert_eq!(titles("agents a b"), ["agent/a", "agent/b"]);
+        assert_eq!(titles("agent/a tool/b"), ["agent/a", "tool/b"]);
+        assert_eq!(titles("agents"), ["agent"]);
+        for wrong in ["agent/a tool", "agent/a b", "agent/ tool/b", "castles x"] {
+            assert_eq!(targets(&words(wrong)).unwrap_err().exit(), Exit::Usage, "{wrong}");
+        }
     }
 
     #[test]

@@ -50,8 +50,12 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 /// `hello-1  succeeded  agent hello  queued 3ms  worked 1.42s  231 tokens`
 fn title(app: &App, task: &TaskView, trace: Option<&Trace>, columns: usize) -> Result<(), CommandError> {
     let TaskView { metadata, spec, status, .. } = task;
+    let worker = match &spec.system {
+        Some(system) => format!("system {}", text::one_line(system)),
+        None => format!("agent {}", text::one_line(&spec.agent)),
+    };
     let paint = app.output.paint();
-    let mut facts = text::one_line(&spec.doer());
+    let mut facts = worker;
     if let Some(trace) = trace {
         let queued = clock::parse(&metadata.created_at).map(|created| trace.start_ms.saturating_sub(created));
         let queued = queued.map_or_else(String::new, |ms| format!("  queued {}", clock::took_ms(ms)));

@@ -91,8 +91,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 
 /// Those that were named; or else the one that runs in this folder.
 fn servers(settings: &Settings, app: &App) -> Result<Vec<ServerAddress>, CommandError> {
-    let named = match &app.written.server {
-        Some(server) => server.clone(),
+    let named = match app.written.named_server() {
+        Some(server) => server,
         None => match settings.text(&table::SERVERS) {
             Some(servers) => servers.to_owned(),
             None => app.written.server_here()?,

@@ -1,6 +1,5 @@
 //! `ostler workers`: who runs the agents.
 
-use clap::ValueEnum;
 use ostler_client::WorkerView;
 
 use crate::{
@@ -8,6 +7,7 @@ use crate::{
     clock,
     error::CommandError,
     exit::Exit,
+    format::Format,
     paint::Tone,
     table::{Cell, Table},
 };
@@ -24,15 +24,6 @@ pub struct Arguments {
     output: Format,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Table,
-    Wide,
-    Json,
-    Yaml,
-    Name,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   ostler workers
@@ -42,17 +33,8 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let workers = app.client()?.workers().await?;
-    match arguments.output {
-        Format::Table => app.output.table(&table(app, &workers, false))?,
-        Format::Wide => app.output.table(&table(app, &workers, true))?,
-        Format::Json => app.output.json(&workers)?,
-        Format::Yaml => app.output.yaml(&workers)?,
-        Format::Name => {
-            workers
-                .iter()
-                .try_for_each(|worker| app.output.data(format!("worker/{}", worker.metadata.name)))?;
-        }
-    }
+    let name = |worker: &WorkerView| format!("worker/{}", worker.metadata.name);
+    arguments.output.print(app.output, &workers, name, |wide| table(app, &workers, wide))?;
     Ok(Exit::Ok)
 }
 
@@ -83,7 +65,7 @@ fn table(app: &App, workers: &[WorkerView], wide: bool) -> Table {
 }
 
 /// Its phase, and what was decided about it.
-pub fn condition(worker: &WorkerView) -> String {
+fn condition(worker: &WorkerView) -> String {
     match worker.status.standing.as_str() {
         "open" => worker.status.phase.clone(),
         standing => format!("{},{standing}", worker.status.phase),
@@ -98,13 +80,13 @@ fn tone(worker: &WorkerView) -> Tone {
     }
 }
 
-pub fn capabilities(worker: &WorkerView) -> String {
+fn capabilities(worker: &WorkerView) -> String {
     let of = &worker.spec.capabilities;
     let gpu = of.gpu.then_some("gpu");
     gpu.into_iter().chain(of.others.iter().map(String::as_str)).collect::<Vec<_>>().join(",")
 }
 
-pub fn seen(app: &App, worker: &WorkerView) -> String {
+fn seen(app: &App, worker: &WorkerView) -> String {
     let at = worker.status.last_heartbeat.as_deref().and_then(clock::parse);
     at.map_or_else(String::new, |at| format!("{} ago", clock::age(at, app.now_ms())))
 }

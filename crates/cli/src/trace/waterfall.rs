@@ -30,7 +30,7 @@ pub fn lines(trace: &Trace, canvas: Canvas) -> Vec<String> {
     let mut lines = vec![plan.head()];
     for attempt in &trace.attempts {
         if trace.attempts.len() > 1 {
-            lines.push(plan.attempt(attempt));
+            lines.push(plan.attempt(attempt, trace.has_lanes()));
         }
         for row in &attempt.rows {
             lines.push(plan.row(row));
@@ -110,8 +110,11 @@ impl Plan {
         tick
     }
 
-    fn attempt(&self, attempt: &Attempt) -> String {
-        let line = format!("attempt {} on {}", attempt.number, text::one_line(&attempt.worker));
+    fn attempt(&self, attempt: &Attempt, has_lanes: bool) -> String {
+        let mut line = format!("attempt {} on {}", attempt.number, text::one_line(&attempt.worker));
+        if let Some(agent) = attempt.agent.as_ref().filter(|_| has_lanes) {
+            line = format!("agent {}, {line}", text::one_line(agent));
+        }
         self.canvas.paint.tone(Tone::Quiet, &text::cut(&line, self.canvas.columns, self.ellipsis()))
     }
 
@@ -213,6 +216,10 @@ mod tests {
         Row { step, kind, name: name.into(), start_ms, end_ms, tokens: 12, outcome }
     }
 
+    fn attempt(number: u32, worker: &str, rows: Vec<Row>) -> Attempt {
+        Attempt { run: "r".into(), agent: None, number, worker: worker.into(), rows, end: None }
+    }
+
     fn trace() -> Trace {
         let failed = Outcome::Failed("tool_timeout: no answer".into());
         let rows = vec![
@@ -220,7 +227,7 @@ mod tests {
             row(1, "tool", "lookup", (500, 510), failed),
             row(2, "model", "mock-1", (510, 1000), Outcome::Open),
         ];
-        let attempt = Attempt { number: 1, worker: "local".into(), rows, end: None };
+        let attempt = attempt(1, "local", rows);
         Trace { start_ms: 0, end_ms: 1000, attempts: vec![attempt] }
     }
 
@@ -244,7 +251,7 @@ mod tests {
         let mut trace = trace();
         trace.attempts[0].rows[1].name = "a-very-long-tool-name-日本語-that-never-ends-at-all".into();
         trace.attempts[0].end = Some("lost ".repeat(40));
-        trace.attempts.push(Attempt { number: 2, worker: "w".repeat(300), rows: Vec::new(), end: None });
+        trace.attempts.push(attempt(2, &"w".repeat(300), Vec::new()));
         for columns in [40, 80, 81, 120, 200, 500] {
             for is_utf8 in [true, false] {
                 for line in lines(&trace, canvas(columns, is_utf8)) {
@@ -260,7 +267,7 @@ mod tests {
         let ends = [(0, 0), (0, 1), (0, 86_400_000 * 365), (500, 100), (i64::MIN, i64::MAX)];
         for (start_ms, end_ms) in ends {
             let rows = vec![row(0, "model", "m", (i64::MIN, i64::MAX), Outcome::Interrupted)];
-            let attempt = Attempt { number: 1, worker: "w".into(), rows, end: None };
+            let attempt = attempt(1, "w", rows);
             let trace = Trace { start_ms, end_ms, attempts: vec![attempt] };
             assert_eq!(lines(&trace, canvas(80, true)).len(), 2);
         }

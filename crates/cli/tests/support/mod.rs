@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test support")]
 
+pub mod fake;
+
 use std::{
     ffi::OsStr,
     fs,
@@ -192,9 +194,15 @@ pub fn shell(folder: &Path, commands: &str) -> Command {
 
 fn plain(mut command: Command, folder: &Path) -> Command {
     command.current_dir(folder).env("LANG", "C.UTF-8").env_remove("LC_ALL").env_remove("LC_CTYPE");
-    for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG"] {
+    for name in ["SERVER", "DATA", "NAMESPACE", "TOKEN", "LOG", "PROFILE", "CA"] {
         command.env_remove(format!("OSTLER_{name}"));
     }
+    for name in
+        ["ORLOJ_SERVER", "ORLOJCTL_SERVER", "ORLOJ_API_TOKEN", "ORLOJCTL_API_TOKEN", "EDITOR", "VISUAL"]
+    {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", folder.join(".config"));
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     command
 }

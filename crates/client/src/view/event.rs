@@ -24,7 +24,13 @@ pub struct EventView {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
     TaskAccepted {
+        /// Empty for a system.
+        #[serde(default)]
         agent: String,
+        #[serde(default)]
+        system: Option<String>,
+        /// The first run.
+        #[serde(default)]
         run: String,
     },
     AttemptStarted {
@@ -70,7 +76,7 @@ pub enum EventBody {
     /// Work for an agent of a system.
     MessageSent {
         run: String,
-        message: MessageView,
+        message: SentMessage,
     },
     /// A run ended well, and its task goes on with another.
     RunEnded {
@@ -112,7 +118,7 @@ pub struct StepFinished {
 
 /// What one agent of a system sends to another.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct MessageView {
+pub struct SentMessage {
     /// The how manyeth it is on its way.
     pub hop: u32,
     pub from: String,
@@ -181,9 +187,20 @@ impl EventView {
         self.json.pointer("/body/type").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The run it is about, if it is about one.
+    pub fn run(&self) -> Option<&str> {
+        self.json.pointer("/body/run")?.as_str()
+    }
+
+    /// The agent it is about, if it names one.
+    pub fn agent(&self) -> Option<&str> {
+        let named = self.json.pointer("/body/agent").or_else(|| self.json.pointer("/body/message/to"));
+        named?.as_str().filter(|agent| !agent.is_empty())
+    }
+
     /// Nothing follows it in its task's log.
     pub fn is_last(&self) -> bool {
-        matches!(self.body, EventBody::TaskEnded { .. })
+        self.name() == "task_ended"
     }
 }
 
@@ -201,11 +218,13 @@ impl<'de> Deserialize<'de> for EventView {
             position: u64,
             task: String,
             at: i64,
-            body: EventBody,
         }
         let json = Value::deserialize(deserializer)?;
-        let Known { seq, position, task, at, body } =
+        let Known { seq, position, task, at } =
             Known::deserialize(&json).map_err(serde::de::Error::custom)?;
+        // A newer server may have given a body that we know another shape: it is shown as it is, and breaks nothing.
+        let body = json.get("body").map_or(Ok(EventBody::Other), EventBody::deserialize);
+        let body = body.unwrap_or(EventBody::Other);
         Ok(Self { seq, position, task, at_ms: at, body, json })
     }
 }

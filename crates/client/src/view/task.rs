@@ -30,23 +30,26 @@ pub struct TaskMetadata {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpecView {
-    /// One of the two did it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+    /// Either this or a system.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     #[serde(default)]
     pub input: BTreeMap<String, String>,
+    #[serde(default)]
     pub priority: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    #[serde(default)]
     pub retry: TaskRetry,
 }
 
 /// Durations are written as in manifests: `1.5s`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TaskRetry {
     pub max_attempts: u32,
     pub backoff: String,
@@ -56,10 +59,15 @@ pub struct TaskRetry {
 #[serde(rename_all = "camelCase")]
 pub struct TaskStatus {
     /// Pending, Running, WaitingApproval, Succeeded, Failed or DeadLetter.
+    #[serde(default)]
     pub phase: String,
     /// The finer state: queued, running, waiting, sleeping, succeeded, failed, dead_letter, cancelled, dropped.
+    #[serde(default)]
     pub state: String,
+    /// The first run; the agents of a system have one each.
+    #[serde(default)]
     pub run: String,
+    #[serde(default)]
     pub session: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
@@ -78,6 +86,7 @@ pub struct TaskStatus {
     #[serde(default)]
     pub usage: UsageView,
     /// The place of the last event in the task's log.
+    #[serde(default)]
     pub last_event: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<String>,
@@ -90,25 +99,11 @@ pub struct WaitingFor {
     pub summary: String,
 }
 
+/// What a task has to show; there are more keys for the task of a system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOutput {
+    #[serde(default)]
     pub last_output: String,
-}
-
-impl TaskSpecView {
-    /// Who does it, in words: `agent hello`.
-    pub fn doer(&self) -> String {
-        match (&self.agent, &self.system) {
-            (Some(agent), _) => format!("agent {agent}"),
-            (None, Some(system)) => format!("system {system}"),
-            (None, None) => "nobody".to_owned(),
-        }
-    }
-
-    /// The name of the agent or system that does it.
-    pub fn doer_name(&self) -> &str {
-        self.agent.as_ref().or(self.system.as_ref()).map_or("", String::as_str)
-    }
 }
 
 impl TaskView {
@@ -119,6 +114,14 @@ impl TaskView {
 
     pub fn succeeded(&self) -> bool {
         self.status.phase == "Succeeded"
+    }
+
+    /// Who works on it: `hello`, or `system/report`.
+    pub fn subject(&self) -> String {
+        match &self.spec.system {
+            Some(system) => format!("system/{system}"),
+            None => self.spec.agent.clone(),
+        }
     }
 
     /// What it gave, if it ended well.

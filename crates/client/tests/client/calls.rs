@@ -88,16 +88,24 @@ async fn lists_are_asked_for_by_page() {
         archived: true,
         limit: Some(5),
         before: Some("task_9".into()),
+        ..TaskQuery::default()
     };
     assert_eq!(client(&server).tasks(&query).await.unwrap().next.as_deref(), Some("task_0"));
-    let page = PageRequest { limit: Some(2), after: Some("default/a".into()) };
+    let page =
+        PageRequest { limit: Some(2), after: Some("default/a".into()), selector: Some("team=a,!old".into()) };
     let tools = client(&server).in_namespace("*").list(Kind::Tool, &page).await.unwrap();
     assert_eq!((tools.items.len(), tools.next), (1, None));
     let heads = [server.asked.recv().unwrap().head, server.asked.recv().unwrap().head];
     let expected =
         "GET /v1/tasks?namespace=default&state=queued%2Crunning&archived=true&limit=5&before=task_9 ";
     assert!(heads[0].starts_with(expected), "{}", heads[0]);
-    assert!(heads[1].starts_with("GET /v1/tools?namespace=*&limit=2&after=default%2Fa "), "{}", heads[1]);
+    assert!(
+        heads[1].starts_with(
+            "GET /v1/tools?namespace=*&limit=2&after=default%2Fa&labelSelector=team%3Da%2C%21old "
+        ),
+        "{}",
+        heads[1]
+    );
 }
 
 #[tokio::test]

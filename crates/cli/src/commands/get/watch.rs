@@ -1,0 +1,133 @@
+//! `ostler get -w`: what is there, then a row for everything that changes. A connection that drops is made again, and
+//! nothing is shown twice because of it.
+
+use std::collections::BTreeMap;
+
+use futures_util::StreamExt;
+use ostler_client::{Change, ChangeKind, Client, WatchQuery, Watched};
+use ostler_spec::Kind;
+use serde_json::{Value, json};
+
+use super::{
+    Arguments,
+    columns::{self, at},
+};
+use crate::{
+    app::App,
+    clock,
+    commands::{
+        listing::{list, name_of},
+        target::Target,
+    },
+    error::CommandError,
+    exit::Exit,
+    follow::keep_trying,
+    format::Format,
+};
+
+pub async fn run(
+    arguments: &Arguments,
+    target: &Target,
+    client: &Client,
+    app: &App,
+) -> Result<Exit, CommandError> {
+    let query = WatchQuery { name: target.name.clone(), selector: arguments.selector.clone() };
+    let mut rows = Rows { app, arguments, kind: target.kind, seen: BTreeMap::new(), widths: Vec::new() };
+    if arguments.output.is_table() {
+        // A table needs to know how wide its columns are before its first row.
+        rows.begin(client, target).await?;
+    }
+    let mut stream = client.watch(target.kind, &query);
+    while let Some(item) = stream.next().await {
+        match item? {
+            Watched::Came(change) => rows.take(&change)?,
+            Watched::Reconnecting { attempt, wait, error } => {
+                let why = keep_trying(attempt, error)?;
+                app.output.note(format!("{why}; trying again in {}", clock::took(wait)));
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+struct Rows<'a> {
+    app: &'a App,
+    arguments: &'a Arguments,
+    kind: Kind,
+    /// The version of each that was shown last.
+    seen: BTreeMap<(String, String), String>,
+    widths: Vec<usize>,
+}
+
+impl Rows<'_> {
+    /// Shows what is there.
+    async fn begin(&mut self, client: &Client, target: &Target) -> Result<(), CommandError> {
+        let objects = match &target.name {
+            Some(name) => vec![client.get(target.kind, name).await?],
+            None => {
+                let limit = self.arguments.limit.unwrap_or(usize::MAX);
+                list(client, target.kind, self.arguments.selector.as_deref(), limit).await?.items
+            }
+        };
+        for object in &objects {
+            self.seen.insert(key(object), at(object, "/metadata/resourceVersion"));
+        }
+        let table = columns::table(self.kind, &objects, self.look());
+        let (paint, room) = (self.app.output.paint(), self.app.output.room());
+        self.widths = table.widths(room);
+        table.lines(paint, room).iter().try_for_each(|line| self.app.output.data(line))
+    }
+
+    fn take(&mut self, change: &Change) -> Result<(), CommandError> {
+        let Change { kind, resource } = change;
+        let version = at(resource, "/metadata/resourceVersion");
+        let known = match kind {
+            ChangeKind::Deleted => {
+                self.seen.remove(&key(resource));
+                None
+            }
+            // After a new connection a server may tell what we know.
+            _ => self.seen.insert(key(resource), version.clone()),
+        };
+        if known.is_some_and(|known| known == version && !version.is_empty()) {
+            return Ok(());
+        }
+        self.show(*kind, resource)
+    }
+
+    fn show(&mut self, kind: ChangeKind, resource: &Value) -> Result<(), CommandError> {
+        let output = self.app.output;
+        let title = || format!("{}/{}", self.kind.singular(), name_of(resource));
+        match self.arguments.output {
+            Format::Json => output.json_line(&json!({ "type": kind, "resource": resource })),
+            Format::Yaml => {
+                output.data("---")?;
+                output.yaml(resource)
+            }
+            Format::Name => output.data(format!("{} {}", title(), word(kind))),
+            Format::Table | Format::Wide => {
+                let table = columns::table(self.kind, std::slice::from_ref(resource), self.look());
+                let line = table.next_line(&mut self.widths, output.paint(), output.room());
+                let mark = if kind == ChangeKind::Deleted { "   (deleted)" } else { "" };
+                output.data(format!("{}{mark}", line.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn look(&self) -> columns::Look {
+        self.arguments.look(self.arguments.output == Format::Wide, self.app)
+    }
+}
+
+fn key(object: &Value) -> (String, String) {
+    (at(object, "/metadata/namespace"), at(object, "/metadata/name"))
+}
+
+fn word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Updated => "updated",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::Other => "changed",
+    }
+}

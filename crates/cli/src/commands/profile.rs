@@ -1,0 +1,193 @@
+//! `ostler profile`: servers by name.
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    error::CommandError,
+    exit::Exit,
+    format::Format,
+    input,
+    profiles::{self, Profile, Profiles},
+    table::{Cell, Table},
+};
+
+/// Keeps servers by name: address, token, namespace and who vouches for them
+///
+/// They lie in ~/.config/ostler/profiles.yaml. --profile or OSTLER_PROFILE names one, otherwise the one that is in use
+/// counts. A flag counts before a variable, a variable before a profile, a profile before the server of this folder;
+/// `ostler config show` tells what comes of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ostler token create laptop --role writer | ostler profile set prod --server https://ostler.example --token-stdin
+  ostler profile set ci --server https://ostler.example --token-env CI_TOKEN --namespace staging
+  ostler profile use prod
+  ostler get tasks --profile ci";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(ListArguments),
+    Set(SetArguments),
+    Use(UseArguments),
+    Delete(DeleteArguments),
+}
+
+/// Lists profiles
+#[derive(Debug, clap::Args)]
+struct ListArguments {
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// Makes a profile, or changes what is said of it
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct SetArguments {
+    #[arg(value_name = "PROFILE")]
+    name: String,
+
+    /// Read its token from stdin; it is kept in the file, which only you may read
+    #[arg(long, conflicts_with = "token_env")]
+    token_stdin: bool,
+
+    /// The variable that holds its token
+    #[arg(long, value_name = "VARIABLE")]
+    token_env: Option<String>,
+
+    /// A file with who vouches for the server, in PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<String>,
+}
+
+/// Makes a profile the one that counts; without a name, none
+#[derive(Debug, clap::Args)]
+struct UseArguments {
+    #[arg(value_name = "PROFILE")]
+    name: Option<String>,
+}
+
+/// Forgets profiles
+#[derive(Debug, clap::Args)]
+struct DeleteArguments {
+    #[arg(required = true, value_name = "PROFILE")]
+    names: Vec<String>,
+}
+
+/// A profile as it is listed: whether there is a token, not which.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    current: bool,
+    server: Option<String>,
+    token: Option<String>,
+    namespace: Option<String>,
+    ca: Option<String>,
+}
+
+pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let path = profiles::file(&|name| std::env::var(name).ok()).ok_or_else(|| {
+        CommandError::error("there is no place for profiles").with_remedy("set HOME or XDG_CONFIG_HOME")
+    })?;
+    let mut profiles = Profiles::read(&path)?;
+    match arguments.command {
+        Command::List(arguments) => {
+            list(app, &profiles, arguments.output)?;
+            return Ok(Exit::Ok);
+        }
+        Command::Set(arguments) => set(app, &mut profiles, arguments)?,
+        Command::Use(UseArguments { name }) => {
+            if let Some(name) = &name {
+                profiles.get(name)?;
+            }
+            let word = name
+                .as_deref()
+                .map_or("no profile is in use".to_owned(), |name| format!("profile/{name} in use"));
+            profiles.current = name;
+            app.output.data(word)?;
+        }
+        Command::Delete(DeleteArguments { names }) => {
+            for name in &names {
+                profiles.get(name)?;
+                profiles.profiles.remove(name);
+                profiles.current = profiles.current.filter(|current| current != name);
+                app.output.data(format!("profile/{name} deleted"))?;
+            }
+        }
+    }
+    profiles.write(&path)?;
+    Ok(Exit::Ok)
+}
+
+fn set(app: &App, profiles: &mut Profiles, arguments: SetArguments) -> Result<(), CommandError> {
+    let SetArguments { name, token_stdin, token_env, ca } = arguments;
+    let is_new = !profiles.profiles.contains_key(&name);
+    let profile = profiles.profiles.entry(name.clone()).or_default();
+    // Where to look and what to say of a profile are the same flags.
+    let said = [(&mut profile.server, &app.written.server), (&mut profile.namespace, &app.written.namespace)];
+    for (slot, flag) in said {
+        if flag.is_some() {
+            slot.clone_from(flag);
+        }
+    }
+    if token_stdin {
+        let token = input::read_stdin()?;
+        (profile.token, profile.token_env) = (Some(token.trim().to_owned()), None);
+    }
+    if token_env.is_some() {
+        (profile.token, profile.token_env) = (None, token_env);
+    }
+    if ca.is_some() {
+        profile.ca = ca;
+    }
+    app.output.data(format!("profile/{name} {}", if is_new { "created" } else { "configured" }))?;
+    if profiles.current.is_none() {
+        app.output.note(format!("`ostler profile use {name}` lets it count where none is named"));
+    }
+    Ok(())
+}
+
+fn list(app: &App, profiles: &Profiles, format: Format) -> Result<(), CommandError> {
+    let row = |(name, profile): (&String, &Profile)| Row {
+        name: name.clone(),
+        current: profiles.current.as_ref() == Some(name),
+        server: profile.server.clone(),
+        token: profile.token_env.clone().or_else(|| profile.token.as_ref().map(|_| "kept here".to_owned())),
+        namespace: profile.namespace.clone(),
+        ca: profile.ca.clone(),
+    };
+    let rows: Vec<Row> = profiles.profiles.iter().map(row).collect();
+    if rows.is_empty() && format.is_table() {
+        app.output.note("no profiles; `ostler profile set NAME --server URL` makes one");
+        return Ok(());
+    }
+    format.print(
+        app.output,
+        &rows,
+        |row| format!("profile/{}", row.name),
+        |_| {
+            let mut table = Table::new(["NAME", "SERVER", "TOKEN", "NAMESPACE", "CA", "IN USE"]);
+            for row in &rows {
+                let cell = |text: &Option<String>| Cell::new(text.as_deref().unwrap_or_default());
+                let in_use = Cell::new(if row.current { "yes" } else { "" });
+                table.row([
+                    Cell::new(&row.name),
+                    cell(&row.server),
+                    cell(&row.token),
+                    cell(&row.namespace),
+                    cell(&row.ca),
+                    in_use,
+                ]);
+            }
+            table
+        },
+    )
+}

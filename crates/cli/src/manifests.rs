@@ -1,0 +1,204 @@
+//! Manifests from files, folders and stdin: what they declare, or everything that is wrong with them.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use ostler_spec::{Parsed, Problem, Resource, TaskMode, kinds};
+
+use crate::{error::CommandError, input};
+
+/// One text, and what came of it.
+#[derive(Debug)]
+pub struct Source {
+    /// What mistakes call it.
+    pub name: String,
+    /// It was not named, but found in a folder that was.
+    pub from_folder: bool,
+    pub outcome: Result<Parsed, Vec<Problem>>,
+}
+
+/// One declared object, and where it stands.
+#[derive(Debug)]
+pub struct Declared {
+    pub resource: Resource,
+    pub from_folder: bool,
+}
+
+/// What files declare, in an order in which it is best applied.
+#[derive(Debug)]
+pub struct Manifests {
+    pub declared: Vec<Declared>,
+    /// What of it this version can't do.
+    pub notices: Vec<Problem>,
+}
+
+impl Declared {
+    /// A Task that starts by being applied.
+    pub fn would_run(&self) -> bool {
+        matches!(&self.resource.spec, ostler_spec::Spec::Task(task) if task.mode == TaskMode::Run)
+    }
+
+    /// `agent/hello`
+    pub fn title(&self) -> String {
+        title(&self.resource)
+    }
+}
+
+/// `agent/hello`
+pub fn title(resource: &Resource) -> String {
+    format!("{}/{}", resource.kind().singular(), resource.metadata.name)
+}
+
+/// Everything in these files; `-` is stdin, and a folder stands for all manifests in it and below.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
+    let mut sources = Vec::new();
+    for path in files {
+        if path.as_os_str() == "-" {
+            sources.push(source("<stdin>".to_owned(), false, &input::read_stdin()?));
+        } else if path.is_dir() {
+            for path in manifests_in(path)? {
+                sources.push(source(shown(&path), true, &input::read_file(&path)?));
+            }
+        } else {
+            sources.push(source(shown(path), false, &input::read_file(path)?));
+        }
+    }
+    Ok(sources)
+}
+
+/// What the sources declare together. If there is a mistake in one of them, all mistakes are told, and `consequence`
+/// says what was not done because of it.
+pub fn together(sources: Vec<Source>, consequence: &str) -> Result<Manifests, CommandError> {
+    let problems = mistakes(&sources);
+    if !problems.is_empty() {
+        let message = match problems.len() {
+            1 => format!("a mistake in the manifests; {consequence}"),
+            count => format!("{count} mistakes in the manifests; {consequence}"),
+        };
+        return Err(CommandError::error(message).with_details(problems));
+    }
+    let mut manifests = Manifests { declared: Vec::new(), notices: Vec::new() };
+    for Source { from_folder, outcome, .. } in sources {
+        let Ok(Parsed { resources, notices }) = outcome else { continue };
+        let declared = resources.into_iter().map(|resource| Declared { resource, from_folder });
+        manifests.declared.extend(declared);
+        manifests.notices.extend(notices);
+    }
+    // A task needs its agent, and an agent its model.
+    let place = |declared: &Declared| kinds().position(|info| info.kind == declared.resource.kind());
+    manifests.declared.sort_by_key(place);
+    Ok(manifests)
+}
+
+/// Each mistake as a line, those between files too.
+pub fn mistakes(sources: &[Source]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut seen = BTreeMap::new();
+    for Source { name, outcome, .. } in sources {
+        match outcome {
+            Err(problems) => lines.extend(problems.iter().map(ToString::to_string)),
+            Ok(parsed) => {
+                for resource in &parsed.resources {
+                    let key = (resource.kind(), resource.key());
+                    // A second time in one file is a mistake of that file.
+                    if let Some(first) = seen.insert(key, name).filter(|first| *first != name) {
+                        lines.push(format!("{name}: {} was already declared in {first}", title(resource)));
+                    }
+                }
+            }
+        }
+    }
+    lines
+}
+
+fn source(name: String, from_folder: bool, text: &str) -> Source {
+    let outcome = ostler_spec::parse_with_notices(&name, text);
+    Source { name, from_folder, outcome }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// All manifests of a folder and of those in it, sorted; what is hidden is not looked at.
+fn manifests_in(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let mut found = Vec::new();
+    collect(folder, &mut found)?;
+    if found.is_empty() {
+        let message = format!("there is no manifest (*.yaml, *.yml, *.json) in {}", folder.display());
+        return Err(CommandError::error(message));
+    }
+    Ok(found)
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    let cannot = |error: io::Error| CommandError::error(format!("can't read {}: {error}", folder.display()));
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).map_err(cannot)?.collect();
+    let mut entries = entries.map_err(cannot)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        // A link to a folder might lead back here.
+        let is_folder = entry.file_type().map_err(cannot)?.is_dir();
+        if is_folder {
+            collect(&path, found)?;
+        } else if is_manifest(&path) && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    const TOOL: &str = "kind: Tool\nmetadata: {name: t}\nspec: {endpoint: 'http://127.0.0.1'}\n";
+    const AGENT: &str = "kind: Agent\nmetadata: {name: a}\nspec: {model_ref: m}\n";
+
+    #[test]
+    fn a_folder_is_read_to_the_bottom_in_order() {
+        let folder = folder(&[
+            ("b.yaml", AGENT),
+            ("a/z.yml", TOOL),
+            (".git/x.yaml", "nonsense: ["),
+            ("README.md", "# no manifest"),
+        ]);
+        let sources = read(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<&str> = sources.iter().map(|source| source.name.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["z.yml", "b.yaml"]);
+        let manifests = together(sources, "nothing was done").unwrap();
+        let titles: Vec<String> = manifests.declared.iter().map(Declared::title).collect();
+        assert_eq!(titles, ["tool/t", "agent/a"]);
+        assert!(manifests.declared.iter().all(|declared| declared.from_folder && !declared.would_run()));
+    }
+
+    #[test]
+    fn the_same_in_two_files_is_a_mistake() {
+        let folder = folder(&[("one.yaml", AGENT), ("two.yaml", AGENT)]);
+        let sources = read(&[folder.path().to_owned()]).unwrap();
+        let [mistake] = &mistakes(&sources)[..] else { panic!("{sources:?}") };
+        assert!(mistake.contains("two.yaml: agent/a was already declared in "), "{mistake}");
+    }
+}

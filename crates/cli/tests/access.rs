@@ -1,0 +1,133 @@
+//! Who comes in: tokens, users and profiles, as the command line asks for them.
+
+mod support;
+
+use std::fs;
+
+use serde_json::json;
+use support::{
+    fake::{Fake, ok, problem},
+    ostler, run, run_with,
+};
+
+#[test]
+fn a_token_is_told_once_and_alone() {
+    let made = json!({"name": "ci", "role": "writer", "namespaces": ["staging"], "token": "ostler_new",
+        "created_at": "2026-01-02T03:04:05Z", "expires_at": "2026-02-01T03:04:05Z"});
+    let fake = Fake::start(move |_| ok(&made));
+    let created = fake.ostler([
+        "token",
+        "create",
+        "ci",
+        "--role",
+        "writer",
+        "--namespaces",
+        "staging",
+        "--expires",
+        "30d",
+    ]);
+    assert_eq!(created.ok(), "ostler_new\n");
+    assert!(
+        created.stderr.contains("token ci made: writer in staging; it is not shown again"),
+        "{created:?}"
+    );
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(asked.line, "POST /v1/tokens");
+    let sent = asked.json();
+    assert_eq!(
+        (&sent["name"], &sent["role"], &sent["namespaces"]),
+        (&json!("ci"), &json!("writer"), &json!(["staging"]))
+    );
+    assert!(sent["expires_at"].as_str().unwrap().starts_with("20"));
+    fake.ostler(["token", "create", "ci", "--role", "king"]).failed(2, &["king", "reader"]);
+    fake.ostler(["token", "create", "ci", "--expires", "soon"]).failed(2, &["30d"]);
+}
+
+#[test]
+fn tokens_and_users_are_listed_in_every_form() {
+    let fake = Fake::start(|asked| match asked.line.contains("users") {
+        true => ok(&json!({"items": [{"name": "ada", "role": "admin", "namespaces": ["*"]}]})),
+        false => ok(&json!({"items": [{"name": "ci", "role": "reader", "namespaces": ["a", "b"]}]})),
+    });
+    let listed = fake.ostler(["token", "list"]);
+    assert_eq!(
+        listed.ok(),
+        "NAME   ROLE     NAMESPACES   EXPIRES   USED   AGE\nci     reader   a,b          never     -      -\n"
+    );
+    assert_eq!(fake.ostler(["token", "list", "-o", "name"]).ok(), "token/ci\n");
+    assert_eq!(fake.ostler(["user", "list", "-o", "json"]).json()[0]["role"], "admin");
+    assert!(fake.ostler(["user", "list"]).ok().contains("all namespaces"));
+}
+
+#[test]
+fn passwords_come_from_stdin_or_a_terminal_and_from_nowhere_else() {
+    let fake = Fake::start(|_| ok(&json!({"name": "ada", "role": "writer", "namespaces": ["*"]})));
+    let arguments = ["user", "add", "ada", "--role", "writer", "--password-stdin"];
+    assert_eq!(
+        fake.ostler_with("correct horse\n", arguments).ok(),
+        "user/ada added, writer in all namespaces\n"
+    );
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(
+        (asked.line.as_str(), &asked.json()["password"]),
+        ("POST /v1/auth/users", &json!("correct horse"))
+    );
+    fake.ostler_with("\n", arguments).failed(2, &["the password is empty"]);
+    // Without a terminal of one's own there is nobody to ask.
+    let mut alone = support::shell(fake.folder(), "setsid -w ostler user password ada < /dev/null");
+    run(&mut alone).failed(2, &["--password-stdin"]);
+    fake.ostler(["user", "add", "ada", "--password", "x"]).failed(2, &["--password"]);
+
+    fake.ostler_with("new one", ["user", "password", "ada", "--password-stdin"]).ok();
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(asked.line, "POST /v1/auth/admin/reset-password");
+    assert_eq!(asked.json(), json!({"username": "ada", "new_password": "new one"}));
+}
+
+#[test]
+fn a_user_is_changed_and_deleted() {
+    let fake = Fake::start(|_| ok(&json!({"name": "ada", "role": "reader", "namespaces": ["a"]})));
+    assert_eq!(fake.ostler(["user", "set", "ada", "--namespaces", "a"]).ok(), "user/ada is reader in a\n");
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(
+        (asked.line.as_str(), asked.json()),
+        ("PATCH /v1/auth/users/ada", json!({"namespaces": ["a"]}))
+    );
+    assert_eq!(fake.ostler(["user", "delete", "ada"]).ok(), "user/ada deleted\n");
+    fake.ostler(["user", "set", "ada"]).failed(2, &["--role"]);
+    let closed = Fake::start(|_| problem(403, "forbidden", "only admin may"));
+    closed.ostler(["user", "delete", "ada"]).failed(7, &["only admin may"]);
+    assert_eq!(fake.ostler(["token", "delete", "ci"]).ok(), "token/ci deleted\n");
+}
+
+#[test]
+fn a_profile_leads_to_its_server() {
+    let fake = Fake::start(|_| ok(&json!({"items": []})));
+    let home = tempfile::tempdir().unwrap();
+    let url: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(fake.folder().join(".ostler/server.json")).unwrap())
+            .unwrap();
+    let url = url["url"].as_str().unwrap();
+    let here = |arguments: &[&str]| run(ostler(home.path()).args(arguments));
+    here(&["get", "agents"]).failed(6, &["no server found", "profile"]);
+    let mut set = ostler(home.path());
+    set.args(["profile", "set", "prod", "--server", url, "--namespace", "team", "--token-stdin"]);
+    assert_eq!(run_with(&mut set, "ostler_kept\n").ok(), "profile/prod created\n");
+    assert_eq!(here(&["get", "agents", "--profile", "prod", "-o", "name"]).ok(), "");
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(asked.line, "GET /v1/agents?namespace=team&limit=1000");
+    assert!(asked.head.contains("Bearer ostler_kept"), "{}", asked.head);
+
+    here(&["profile", "use", "prod"]).ok();
+    let listed = here(&["profile", "list"]);
+    assert!(listed.ok().contains("kept here") && !listed.stdout.contains("ostler_kept"), "{listed:?}");
+    let shown = here(&["config", "show"]);
+    for part in ["client.profile", "ostler profile use", "profile prod", "***", "team"] {
+        assert!(shown.ok().contains(part), "no {part:?} in {}", shown.stdout);
+    }
+    assert!(!shown.stdout.contains("ostler_kept"));
+    here(&["get", "agents", "--profile", "prd"])
+        .failed(2, &["there is no profile \"prd\"", "did you mean prod?"]);
+    assert_eq!(here(&["profile", "delete", "prod"]).ok(), "profile/prod deleted\n");
+    here(&["get", "agents"]).failed(6, &["no server found"]);
+}

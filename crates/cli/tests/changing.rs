@@ -1,0 +1,230 @@
+//! What changes things: edit, diff, dry runs, and watches that see it, against a server that does as the test says.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
+
+use serde_json::{Value, json};
+use support::{
+    fake::{Asked, Fake, agent, change, ok, problem, stream},
+    lines_of, ostler, run,
+};
+
+/// An editor that does this to its file, which it finds in `$1`.
+fn editor(fake: &Fake, script: &str) -> String {
+    let path = fake.folder().join("editor");
+    fs::write(&path, format!("#!/bin/sh\nset -e\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn edit(fake: &Fake, script: &str) -> support::Ran {
+    let editor = editor(fake, script);
+    let temporary = fake.folder().join("tmp");
+    fs::create_dir_all(&temporary).unwrap();
+    let mut command = ostler(fake.folder());
+    run(command.args(["edit", "agent", "hello"]).env("EDITOR", editor).env("TMPDIR", temporary))
+}
+
+fn left(fake: &Fake) -> usize {
+    fs::read_dir(fake.folder().join("tmp")).unwrap().count()
+}
+
+#[test]
+fn an_edit_is_put_back_under_the_version_it_was_read_at() {
+    let fake = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        _ => ok(&agent("hello", 8, "Greet kindly.")),
+    });
+    let edited = edit(&fake, "sed -i 's/Greet\\./Greet kindly./' \"$1\"");
+    assert_eq!(edited.ok(), "agent/hello edited\n");
+    let asked: Vec<Asked> = fake.asked.try_iter().collect();
+    assert_eq!(asked[1].line, "PUT /v1/agents/hello?namespace=default");
+    assert!(asked[1].head.to_lowercase().contains("if-match: \"7\""), "{}", asked[1].head);
+    let sent = asked[1].json();
+    assert_eq!((&sent["spec"]["prompt"], &sent["kind"]), (&json!("Greet kindly."), &json!("Agent")));
+    assert_eq!(left(&fake), 0, "nothing is left behind");
+}
+
+#[test]
+fn what_was_not_changed_is_not_sent() {
+    let fake = Fake::start(|_| ok(&agent("hello", 7, "Greet.")));
+    let edited = edit(&fake, "true");
+    assert_eq!((edited.ok(), edited.stderr.as_str()), ("", "agent/hello unchanged\n"));
+    assert!(edit(&fake, ": > \"$1\"").stderr.contains("unchanged"), "an empty text changes nothing");
+    assert!(fake.lines().iter().all(|line| line.starts_with("GET")));
+    edit(&fake, "exit 3").failed(1, &["the editor", "nothing was stored", "what you wrote is in"]);
+    let nothing = ostler(fake.folder()).args(["edit", "task", "x"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+}
+
+#[test]
+fn a_mistake_opens_the_editor_again_with_what_is_wrong() {
+    let fake = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        _ => ok(&agent("hello", 8, "Greet.")),
+    });
+    let script = r#"
+n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; cp "$1" "$0.seen.$n"
+case $n in
+  1) sed -i 's/model_ref/model_rf/' "$1" ;;
+  2) sed -i 's/model_rf/model_ref/; s/Greet/Wave/' "$1" ;;
+esac"#;
+    assert_eq!(edit(&fake, script).ok(), "agent/hello edited\n");
+    let seen = fs::read_to_string(fake.folder().join("editor.seen.2")).unwrap();
+    assert!(seen.starts_with("#: this can't be stored:\n#:   line:"), "{seen}");
+    assert!(seen.contains("did you mean \"model_ref\"?") && seen.contains("model_rf: mock"), "{seen}");
+    // The line it names is the line it is on.
+    let told: usize = seen.split("line:").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+    assert!(seen.lines().nth(told - 1).unwrap().contains("model_rf"), "{told}: {seen}");
+    let sent: Vec<Asked> = fake.asked.try_iter().filter(|asked| asked.line.starts_with("PUT")).collect();
+    assert_eq!(sent.len(), 1, "what is wrong is not sent");
+    assert_eq!(sent[0].json()["spec"]["prompt"], "Wave.");
+}
+
+#[test]
+fn who_leaves_a_mistake_as_it_is_is_told_and_loses_nothing() {
+    let fake = Fake::start(|_| ok(&agent("hello", 7, "Greet.")));
+    let edited = edit(&fake, "sed -i 's/model_ref/model_rf/' \"$1\"");
+    edited.failed(1, &["nothing was stored", "did you mean \"model_ref\"?"]);
+    assert_eq!(left(&fake), 1, "what was written is kept");
+}
+
+#[test]
+fn somebody_elses_change_is_shown_and_not_overwritten_unseen() {
+    let mut version = 7;
+    let fake = Fake::start(move |asked| {
+        if asked.line.starts_with("GET") {
+            let prompt = if version == 7 { "Greet." } else { "Greet in Latin." };
+            return ok(&agent("hello", version, prompt));
+        }
+        let is_current = asked.head.contains(&format!("\"{version}\""));
+        if version == 7 {
+            version = 8;
+            return problem(409, "conflict", "the Agent \"hello\" has changed");
+        }
+        if is_current { ok(&agent("hello", 9, "Wave.")) } else { problem(409, "conflict", "again") }
+    });
+    let script = r#"
+n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; cp "$1" "$0.seen.$n"
+[ $n = 1 ] && sed -i 's/Greet/Wave/' "$1" || echo >> "$1""#;
+    assert_eq!(edit(&fake, script).ok(), "agent/hello edited\n");
+    let seen = fs::read_to_string(fake.folder().join("editor.seen.2")).unwrap();
+    for part in ["somebody else has changed it", "#:   +  prompt: Greet in Latin.", "\n  prompt: Wave."] {
+        assert!(seen.contains(part), "no {part:?} in {seen}");
+    }
+}
+
+const MANIFEST: &str = "kind: Agent\nmetadata: {name: hello}\nspec: {model_ref: mock, prompt: Wave.}\n";
+
+#[test]
+fn a_diff_shows_what_apply_would_change() {
+    let fake = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        _ => ok(&agent("hello", 8, "Wave.")),
+    });
+    let differs = fake.ostler_with(MANIFEST, ["diff", "-f", "-"]);
+    let expected = "--- agent/hello (stored)\n+++ agent/hello (manifest)\n@@ -5,4 +5,4 @@\n   namespace: default\n spec:\n   model_ref: mock\n-  prompt: Greet.\n+  prompt: Wave.\n";
+    assert_eq!(differs.ended(1), expected);
+    assert_eq!(fake.lines()[1], "POST /v1/agents?dry_run=true");
+    let dry = fake.ostler_with(MANIFEST, ["apply", "--dry-run", "-f", "-"]);
+    assert_eq!(dry.ok(), "agent/hello configured (dry run)\n");
+    assert_eq!(fake.lines()[1], "POST /v1/agents?dry_run=true");
+}
+
+#[test]
+fn a_diff_tells_sameness_and_failure_apart() {
+    let fake = Fake::start(|_| ok(&agent("hello", 7, "Wave.")));
+    assert_eq!(fake.ostler_with(MANIFEST, ["diff", "-f", "-"]).ok(), "");
+    fake.ostler_with("kind: Agnet\n", ["diff", "-f", "-"]).failed(2, &["mistakes", "nothing was compared"]);
+    let refusing = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("GET") => problem(404, "not_found", "no"),
+        _ => problem(400, "invalid_manifest", "not so"),
+    });
+    refusing.ostler_with(MANIFEST, ["diff", "-f", "-"]).failed(2, &["agent/hello", "not so"]);
+    let closed = Fake::start(|_| problem(403, "forbidden", "role reader may not"));
+    closed.ostler_with(MANIFEST, ["diff", "-f", "-"]).failed(7, &["role reader may not"]);
+}
+
+#[test]
+fn a_watch_shows_each_change_once_over_connections_that_drop() {
+    let mut n_watches = 0;
+    let fake = Fake::start(move |asked| {
+        if !asked.line.contains("/watch") {
+            return ok(&json!({ "items": [agent("hello", 1, "x")] }));
+        }
+        n_watches += 1;
+        let known = change(1, "added", &agent("hello", 1, "x"));
+        match n_watches {
+            1 => stream(&format!("{known}{}", change(2, "updated", &agent("hello", 2, "x")))),
+            2 => stream(&format!(
+                "{}{}{}",
+                // A server that can't go on behind an id begins anew.
+                change(3, "added", &agent("hello", 2, "x")),
+                change(4, "added", &agent("other", 3, "x")),
+                change(5, "deleted", &agent("hello", 2, "x")),
+            )),
+            _ => problem(403, "forbidden", "that is enough"),
+        }
+    });
+    let mut command = ostler(fake.folder());
+    let ran = run(command.args(["get", "agents", "-w", "-l", "team=a"]));
+    assert_eq!(ran.code, 7, "{ran:?}");
+    let names: Vec<&str> = ran.stdout.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, ["NAME", "hello", "hello", "other", "hello"], "{ran:?}");
+    assert!(ran.stdout.trim_end().ends_with("(deleted)"), "{ran:?}");
+    assert!(ran.stderr.contains("trying again in"), "{ran:?}");
+    let asked: Vec<Asked> = fake.asked.try_iter().filter(|asked| asked.line.contains("watch")).collect();
+    assert_eq!(asked[0].line, "GET /v1/agents/watch?namespace=default&labelSelector=team%3Da");
+    let ids: Vec<Option<String>> = asked
+        .iter()
+        .map(|asked| {
+            asked
+                .head
+                .to_lowercase()
+                .lines()
+                .find_map(|line| Some(line.strip_prefix("last-event-id: ")?.to_owned()))
+        })
+        .collect();
+    assert_eq!(ids, [None, Some("2".into()), Some("5".into())]);
+}
+
+#[test]
+fn a_watch_for_programs_is_one_object_per_line() {
+    let mut is_first = true;
+    let fake = Fake::start(move |_| match std::mem::take(&mut is_first) {
+        true => stream(&change(1, "added", &agent("hello", 1, "x"))),
+        false => problem(403, "forbidden", "enough"),
+    });
+    let ran = fake.ostler(["get", "agents", "hello", "-w", "-o", "json"]);
+    let line: Value = serde_json::from_str(ran.ended(7).lines().next().unwrap()).unwrap();
+    assert_eq!((&line["type"], &line["resource"]["metadata"]["name"]), (&json!("added"), &json!("hello")));
+    assert_eq!(fake.lines()[0], "GET /v1/agents/watch?namespace=default&name=hello");
+    fake.ostler(["get", "agent/a", "tool/b", "-w"]).failed(2, &["-w watches one"]);
+}
+
+#[test]
+fn events_of_the_server_are_shown_as_they_come() {
+    let mut is_first = true;
+    let event = json!({"id": 4, "timestamp": "2026-01-02T03:04:05Z", "type": "task.succeeded", "kind": "Task",
+        "name": "one", "namespace": "default", "message": "well done"});
+    let data = format!("id: 4\nevent: event\ndata: {event}\n\n");
+    let fake = Fake::start(move |_| match std::mem::take(&mut is_first) {
+        true => stream(&data),
+        false => problem(403, "forbidden", "enough"),
+    });
+    let mut command = ostler(fake.folder());
+    let mut child =
+        command.args(["events", "-w", "-A"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines: Vec<String> = lines_of(child.stdout.take().unwrap()).iter().collect();
+    child.wait().unwrap();
+    assert!(
+        lines[0].starts_with("TIME ")
+            && lines[1].contains("task/one.default")
+            && lines[1].ends_with("well done")
+    );
+    assert_eq!(fake.lines()[0], "GET /v1/events/watch?namespace=*");
+    fake.ostler(["events"]).failed(2, &["TASK"]);
+}
