@@ -37,7 +37,11 @@ impl Office {
         std::fs::create_dir_all(folder)?;
         let store = Arc::new(SqliteStore::open(&folder.join("store.db"))?);
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-        let control = Control::new(store, Arc::clone(&runtime), ControlConfig { lease: LEASE, keep: None });
+        let control = Control::new(
+            store,
+            Arc::clone(&runtime),
+            ControlConfig { lease: LEASE, ..ControlConfig::default() },
+        );
         let background = control.start();
         for manifest in resources() {
             control.apply(read(&manifest)?).await?;

@@ -7,6 +7,9 @@ use ostler_client::{
 
 use crate::{clock, paint::Tone, text};
 
+/// As much of a message as of what a step gave.
+const PREVIEW: usize = 200;
+
 /// What happened, in one line.
 pub fn event(event: &EventView) -> String {
     match &event.body {
@@ -26,7 +29,8 @@ pub fn event(event: &EventView) -> String {
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready_reason(reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
         EventBody::MessageSent { message, .. } => {
-            format!("{} to {}  {}", message.from, message.to, text::one_line(&message.content))
+            let content = text::cut(&text::one_line(&message.content), PREVIEW, "…");
+            format!("{} to {}  {content}", message.from, message.to)
         }
         EventBody::RunEnded { usage, .. } => format!("done, and handed on  {}", tokens(usage)),
         EventBody::TaskEnded { state, failure, usage, .. } => ended(state, failure.as_ref(), usage),

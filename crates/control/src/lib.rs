@@ -51,11 +51,15 @@ pub struct ControlConfig {
     pub lease: Duration,
     /// How long a task is kept after its end; or else for ever.
     pub keep: Option<Duration>,
+    /// How many tasks of a namespace are kept; or else any number. Those that have not ended always are.
+    pub keep_tasks: Option<usize>,
+    /// How long after its end a task is put out of sight; or else never.
+    pub archive_after: Option<Duration>,
 }
 
 impl Default for ControlConfig {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), keep: None }
+        Self { lease: Duration::from_secs(30), keep: None, keep_tasks: None, archive_after: None }
     }
 }
 

@@ -84,6 +84,14 @@ impl TaskRequest {
             None => ("agent", &self.agent),
         }
     }
+
+    /// Whether the agent does it, or takes part in it.
+    pub fn has_agent(&self, name: &str) -> bool {
+        match &self.system {
+            Some(system) => system.line.iter().any(|stage| stage.agent == name),
+            None => self.agent == name,
+        }
+    }
 }
 
 /// A system as it was when the task was accepted.

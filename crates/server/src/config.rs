@@ -26,6 +26,10 @@ pub struct ServerConfig {
     pub lease: Duration,
     /// How long a task is kept after its end; or else for ever.
     pub keep: Option<Duration>,
+    /// How many tasks of a namespace are kept; or else any number.
+    pub keep_tasks: Option<usize>,
+    /// How long after its end a task is put out of sight; or else never.
+    pub archive_after: Option<Duration>,
     /// A backup to put in the store's place before it is opened.
     pub restore: Option<PathBuf>,
     /// Replace a store that is there already; it is kept beside.
@@ -51,6 +55,8 @@ impl Default for ServerConfig {
             store: StoreAddress::default(),
             lease: Duration::from_secs(30),
             keep: None,
+            keep_tasks: None,
+            archive_after: None,
             restore: None,
             force_restore: false,
         }

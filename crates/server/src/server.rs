@@ -105,7 +105,12 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let control = Control::new(
         store.port(),
         Arc::clone(&runtime),
-        ControlConfig { lease: config.lease, keep: config.keep },
+        ControlConfig {
+            lease: config.lease,
+            keep: config.keep,
+            keep_tasks: config.keep_tasks,
+            archive_after: config.archive_after,
+        },
     );
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);

@@ -376,9 +376,14 @@ fn values_from_programs_get_pointers() {
 
 #[test]
 fn what_is_not_built_is_refused_by_name() {
-    let resource = one("kind: Task\nmetadata: {name: t}\nspec: {system: s, mode: template}\n");
-    let shown: Vec<String> = resource.unsupported().iter().map(ToString::to_string).collect();
-    let expected = ["/spec/system: a task for a system is not available in this version"];
+    let template = one("kind: Task\nmetadata: {name: t}\nspec: {system: s, mode: template}\n");
+    assert_eq!(template.unsupported(), []);
+    let picky =
+        one("kind: Task\nmetadata: {name: t}\nspec: {agent: a, message_retry: {non_retryable: [quota]}}\n");
+    let shown: Vec<String> = picky.unsupported().iter().map(ToString::to_string).collect();
+    let expected = [
+        "/spec/message_retry/non_retryable: the field message_retry.non_retryable is not available in this version",
+    ];
     assert_eq!(shown, expected);
     assert_eq!(declared("ModelEndpoint", "{default_model: m, auth: {secretRef: key}}").unsupported(), []);
 }

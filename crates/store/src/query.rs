@@ -21,6 +21,11 @@ pub enum Query {
         after: Option<TaskId>,
         limit: usize,
     },
+    /// The `nth` newest task of a namespace, counted from 0.
+    NthTask {
+        namespace: String,
+        nth: usize,
+    },
     RunView(RunId),
     Run(RunId),
     Steps(RunId),
@@ -193,9 +198,8 @@ impl TaskFilter {
     /// Whether a task is meant, as far as no index knows it.
     pub fn selects(&self, request: &TaskRequest) -> bool {
         self.labels.matches(&request.labels)
-            && self.agent.as_ref().is_none_or(|agent| *agent == request.agent)
-            // No task is for a system yet.
-            && self.system.is_none()
+            && self.agent.as_ref().is_none_or(|agent| request.has_agent(agent))
+            && self.system.as_ref().is_none_or(|system| request.doer() == ("system", system))
     }
 
     pub(crate) fn way(&self) -> Way {
@@ -245,6 +249,7 @@ pub enum Answer {
     Task(Option<TaskRow>),
     Tasks(Vec<TaskRow>),
     TaskPage(TaskPage),
+    TaskId(Option<TaskId>),
     RunView(Option<Box<RunView>>),
     Run(Option<Box<Run>>),
     Runs(Vec<Run>),
@@ -287,6 +292,7 @@ typed! {
     tasks(filter: TaskFilter) = Query::Tasks(filter) => TaskPage -> Vec<TaskRow>;
     old_tasks(before: Timestamp, after: Option<TaskId>, limit: usize) =
         Query::OldTasks { before, after, limit } => Tasks -> Vec<TaskRow>;
+    nth_task(namespace: String, nth: usize) = Query::NthTask { namespace, nth } => TaskId -> Option<TaskId>;
     run_view(run: RunId) = Query::RunView(run) => RunView -> Option<Box<RunView>>;
     run(run: RunId) = Query::Run(run) => Run -> Option<Box<Run>>;
     steps(run: RunId) = Query::Steps(run) => Steps -> Vec<Step>;

@@ -22,6 +22,10 @@ impl Tables {
                 let wanted = old.filter(|row| after.is_none_or(|after| row.task.id > after));
                 Answer::Tasks(wanted.take(limit).cloned().collect())
             }
+            Query::NthTask { namespace, nth } => {
+                let newest_first = self.tasks.values().rev().filter(|row| row.task.namespace == namespace);
+                Answer::TaskId(newest_first.map(|row| row.task.id).nth(nth))
+            }
             Query::RunView(run) => Answer::RunView(self.run_view(run).map(Box::new)),
             Query::Run(run) => Answer::Run(self.runs.get(&run).cloned().map(Box::new)),
             Query::Steps(run) => Answer::Steps(self.steps_of(run)),

@@ -40,7 +40,8 @@ impl Stack {
 
     pub fn on(store: Arc<dyn Store>, lease: Duration) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-        let control = Control::new(store, Arc::clone(&runtime), ControlConfig { lease, keep: None });
+        let control =
+            Control::new(store, Arc::clone(&runtime), ControlConfig { lease, ..ControlConfig::default() });
         let background = control.start();
         Self { control, runtime, _background: background, _folder: None }
     }

@@ -54,6 +54,8 @@ pub async fn start_server(
             .get::<GoDuration>(&table::LEASE)
             .map_or(ServerConfig::default().lease, |lease| lease.get()),
         keep: settings.text(&table::KEEP).and_then(table::kept),
+        keep_tasks: settings.text(&table::KEEP_TASKS).and_then(table::tasks_kept),
+        archive_after: settings.text(&table::ARCHIVE_AFTER).and_then(table::kept),
         restore: arguments.restore.clone(),
         force_restore: arguments.force,
     };

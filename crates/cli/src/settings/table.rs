@@ -77,6 +77,10 @@ settings! {
             "A worker that is silent for so long has lost its runs";
         KEEP: "keep", "keep", "OSTLER_KEEP", "DURATION", Some("90d"), keep,
             "How long a task is kept after its end, in days as 30d, or a duration as 36h; `forever` keeps them all";
+        KEEP_TASKS: "keep_tasks", "keep-tasks", "OSTLER_KEEP_TASKS", "N", Some("1000000"), keep_tasks,
+            "How many tasks of a namespace are kept, the newest and those that have not ended; `all` keeps any number";
+        ARCHIVE_AFTER: "archive_after", "archive-after", "OSTLER_ARCHIVE_AFTER", "DURATION", Some("never"), archive_after,
+            "How long after its end a task is archived: out of lists, and still there by its name; `never` leaves that to people";
         TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, file,
             "Serve TLS with this certificate, in PEM, those that vouch for it behind it";
         TLS_KEY: "tls.key", "tls-key", "OSTLER_TLS_KEY", "FILE", None, file,
@@ -161,6 +165,28 @@ fn keep(text: &str) -> Result<(), String> {
         Some(kept) if kept >= Duration::from_secs(60) => Ok(()),
         Some(_) => Err("expected at least 1m".to_owned()),
         None => Err("expected days such as 30d, a duration such as 36h, or forever".to_owned()),
+    }
+}
+
+fn keep_tasks(text: &str) -> Result<(), String> {
+    if text == "all" || tasks_kept(text).is_some() {
+        Ok(())
+    } else {
+        Err("expected a number from 1 on, or all".to_owned())
+    }
+}
+
+/// None keeps them all.
+pub fn tasks_kept(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|count| *count > 0)
+}
+
+fn archive_after(text: &str) -> Result<(), String> {
+    match kept(text) {
+        None if text == "never" => Ok(()),
+        Some(age) if age >= Duration::from_secs(60) => Ok(()),
+        Some(_) => Err("expected at least 1m".to_owned()),
+        None => Err("expected days such as 7d, a duration such as 36h, or never".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Puts an ended task out of sight. It stays readable by name.
 
-use ostler_kernel::{Bundle, Command, TaskId, Write};
+use ostler_kernel::{Bundle, Command, Task, TaskId, Timestamp, Write};
 use ostler_store::{StoreExt, TaskRef};
 
 use crate::{Control, ControlError};
@@ -16,10 +16,13 @@ impl Control {
         if row.archived_at.is_some() {
             return Ok(());
         }
-        // Terminal is terminal, so there is nothing to expect: it can't have changed.
-        let at = self.runtime.now();
-        let bundle = Bundle::new(Command::Archive).write(Write::Archive { task, at });
+        let bundle = archive(&row.task, self.runtime.now());
         self.commit(bundle).await?.map_err(|refusal| ControlError::Conflict(refusal.to_string()))?;
         Ok(())
     }
+}
+
+/// The bundle for a task that has ended. Terminal is terminal, so there is nothing to expect: it can't have changed.
+pub(crate) fn archive(task: &Task, at: Timestamp) -> Bundle {
+    Bundle::new(Command::Archive).write(Write::Archive { task: task.id, at })
 }

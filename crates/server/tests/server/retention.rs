@@ -6,7 +6,7 @@ use ostler_kernel::runtime::timeout;
 use ostler_server::{ServerConfig, start};
 use serde_json::json;
 
-use super::support::{Hasty, Place, config, runtime, task};
+use super::support::{Hasty, Place, agent, config, model, runtime, task};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -22,15 +22,71 @@ async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
     assert_eq!(place.post("/v1/tasks", &named).await.status, 201);
     assert_eq!(place.post("/v1/tasks", &named).await.status, 409, "it is there");
     place.post("/v1/tasks/report/cancel", &json!({})).await;
-    let gone = async {
-        while place.get("/v1/tasks/report").await.status != 404 {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(&*runtime(), PATIENCE, gone).await.unwrap();
+    until(async || place.get("/v1/tasks/report").await.status == 404).await;
     assert_eq!(place.get("/v1/tasks/report/logs").await.status, 404);
     assert_eq!(place.get(&format!("/v1/tasks/{waiting}")).await.status, 200, "it has not ended");
     let listed = place.get("/v1/tasks?archived=true").await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(place.post("/v1/tasks", &named).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_too_many_the_oldest_go_and_what_has_not_ended_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = ServerConfig { keep_tasks: Some(3), ..config(folder.path()) };
+    let place = Place { server: start(config, Hasty::new()).await.unwrap(), folder };
+    place.apply_agent().await;
+    let waiting = place.task().await;
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        let name = place.task().await;
+        place.post(&format!("/v1/tasks/{name}/cancel"), &json!({})).await;
+        ended.push(name);
+    }
+    let elsewhere = json!({"namespace": "other"});
+    for resource in [model("mock"), agent("helper")] {
+        let mut resource = resource;
+        resource["metadata"]["namespace"] = json!("other");
+        let plural = if resource["kind"] == "Agent" { "agents" } else { "model-endpoints" };
+        assert_eq!(place.post(&format!("/v1/{plural}"), &resource).await.status, 201);
+    }
+    let mut alone = task();
+    alone["metadata"] = elsewhere;
+    let alone = place.post("/v1/tasks", &alone).await.json()["metadata"]["name"].as_str().unwrap().to_owned();
+    place.post(&format!("/v1/tasks/{alone}/cancel?namespace=other"), &json!({})).await;
+    until(async || place.get(&format!("/v1/tasks/{}", ended[1])).await.status == 404).await;
+    assert_eq!(place.get(&format!("/v1/tasks/{}", ended[0])).await.status, 404);
+    for name in ended[2..].iter().chain([&waiting]) {
+        assert_eq!(place.get(&format!("/v1/tasks/{name}")).await.status, 200, "{name}");
+    }
+    assert_eq!(place.get(&format!("/v1/tasks/{alone}?namespace=other")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_a_while_ago_is_out_of_sight_and_still_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = ServerConfig { archive_after: Some(Duration::from_millis(1)), ..config(folder.path()) };
+    let place = Place { server: start(config, Hasty::new()).await.unwrap(), folder };
+    place.apply_agent().await;
+    let (waiting, ended) = (place.task().await, place.task().await);
+    place.post(&format!("/v1/tasks/{ended}/cancel"), &json!({})).await;
+    let listed = async || {
+        let list = place.get("/v1/tasks").await.json();
+        list["items"].as_array().unwrap().iter().map(|it| it["metadata"]["name"].clone()).collect::<Vec<_>>()
+    };
+    until(async || listed().await == [json!(waiting)]).await;
+    let view = place.get(&format!("/v1/tasks/{ended}")).await.json();
+    assert!(view["status"]["archivedAt"].is_string(), "{view}");
+    // One that ends behind it is found too.
+    place.post(&format!("/v1/tasks/{waiting}/cancel"), &json!({})).await;
+    until(async || listed().await.is_empty()).await;
+}
+
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(&*runtime(), PATIENCE, waiting).await.unwrap();
 }

@@ -22,6 +22,11 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
         Query::OldTasks { before, after, limit } => {
             Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit).await?)
         }
+        Query::NthTask { namespace, nth } => {
+            let sql = "SELECT id FROM tasks WHERE namespace = $1 ORDER BY id DESC LIMIT 1 OFFSET $2";
+            let params: Params<'_> = &[namespace, &most(*nth)];
+            Answer::TaskId(one(connection, sql, params, |row| row::id(row, 0)).await?)
+        }
         Query::RunView(run) => Answer::RunView(run_view(connection, *run).await?.map(Box::new)),
         Query::Run(run) => Answer::Run(body(connection, "runs", Id::from(run)).await?.map(Box::new)),
         Query::Steps(run) => {

@@ -23,6 +23,12 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::OldTasks { before, after, limit } => {
             Answer::Tasks(old_tasks(connection, *before, after.as_ref(), *limit)?)
         }
+        Query::NthTask { namespace, nth } => {
+            let sql = "SELECT id FROM tasks WHERE namespace = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2";
+            let found =
+                one(connection, sql, params![namespace, most(*nth)], |row| row.get::<_, Key<TaskId>>(0))?;
+            Answer::TaskId(found.map(|Key(id)| id))
+        }
         Query::RunView(run) => Answer::RunView(run_view(connection, *run)?.map(Box::new)),
         Query::Run(run) => Answer::Run(load_run(connection, *run)?.map(Box::new)),
         Query::Steps(run) => Answer::Steps(steps(connection, run)?),

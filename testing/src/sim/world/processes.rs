@@ -26,7 +26,8 @@ impl World {
             Err(error) => return self.violate(format!("the store does not open: {error}")),
         };
         let store = Arc::new(SimStore::new(Arc::clone(&sqlite), Arc::clone(self), Arc::clone(&runtime)));
-        let control = Control::new(store, runtime, ControlConfig { lease: LEASE, keep: None });
+        let control =
+            Control::new(store, runtime, ControlConfig { lease: LEASE, ..ControlConfig::default() });
         let background = control.start();
         self.state().server = Some(Server { control, sqlite, _background: background });
         self.log("the server is up");

@@ -34,7 +34,7 @@ impl History<'_> {
     fn some_question(&mut self) -> Option<Query> {
         let limit = self.dice.below(6) as usize;
         let after = self.dice.below(12);
-        Some(match self.dice.below(9) {
+        Some(match self.dice.below(10) {
             0 => Query::Events { task: self.dice.pick(&self.known.tasks)?, after, limit },
             1 => Query::Log { after: self.dice.below(100), limit },
             2 => Query::Inputs { task: self.dice.pick(&self.known.tasks)?, after: self.dice.below(3) },
@@ -53,6 +53,7 @@ impl History<'_> {
                 let after = self.dice.one_in(2).then(|| self.dice.pick(&self.known.tasks)).flatten();
                 Query::OldTasks { before: self.later(2), after, limit }
             }
+            8 => Query::NthTask { namespace: self.dice.word(&NAMESPACES), nth: limit },
             _ => Query::Tasks(self.some_filter(limit)),
         })
     }
