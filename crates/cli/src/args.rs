@@ -88,3 +88,31 @@ pub enum Command {
     Completion(commands::completion::Arguments),
     Version(commands::version::Arguments),
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command teaches by example; those that only hold others are taught by these.
+    fn without_examples(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if !inner.has_subcommands() && !help.contains("Examples:\n") {
+                found.push(path.clone());
+            }
+            without_examples(inner, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_command_explains_itself_by_example() {
+        let command = Arguments::command();
+        command.clone().debug_assert();
+        let mut found = Vec::new();
+        without_examples(&command, "ostler", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}
