@@ -29,7 +29,8 @@ Start here:
   ostler apply -f agent.yaml                     declare an agent
   ostler run hello \"Say hello to the world.\"     give it something to do
 
-`ostler COMMAND --help` explains a command by example; `ostler --help` lists variables and exit codes too.";
+`ostler COMMAND --help` explains a command by example; `ostler --help` lists
+variables and exit codes too.";
 
 fn after_long_help() -> String {
     format!("{AFTER_HELP}\n\n{VARIABLES}\n\n{}", exit::HELP)
@@ -44,10 +45,11 @@ Variables:
   OSTLER_TOKEN      the token, instead of the one in the data folder or the profile
   OSTLER_CA         a file with who vouches for the server, in PEM
   NO_COLOR          no colours
-ORLOJCTL_SERVER, ORLOJ_SERVER, ORLOJCTL_API_TOKEN and ORLOJ_API_TOKEN are read too, where nothing else says it.
+  ORLOJCTL_SERVER, ORLOJ_SERVER, ORLOJCTL_API_TOKEN, ORLOJ_API_TOKEN
+                    read too, where nothing else says it
 
-`up`, `server` and `worker` have more of them: `ostler config show` lists every setting, and their --help says which
-variable stands for which flag.";
+`up`, `server` and `worker` have more of them: their --help says which
+variable stands for which flag, `ostler config show` lists every setting.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -85,4 +87,32 @@ pub enum Command {
     Config(commands::config::Arguments),
     Completion(commands::completion::Arguments),
     Version(commands::version::Arguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command teaches by example; those that only hold others are taught by these.
+    fn without_examples(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if !inner.has_subcommands() && !help.contains("Examples:\n") {
+                found.push(path.clone());
+            }
+            without_examples(inner, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_command_explains_itself_by_example() {
+        let command = Arguments::command();
+        command.clone().debug_assert();
+        let mut found = Vec::new();
+        without_examples(&command, "ostler", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
 }

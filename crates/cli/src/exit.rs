@@ -36,8 +36,9 @@ Exit codes:
   7    not authorised
   8    waited too long
   130  interrupted with Ctrl-C
-`diff` ends with 0 if nothing differs, 1 if something does, and 2 where others end with 1. `validate` ends with 1 if there
-is a mistake, `doctor` if something failed.";
+`diff` ends with 0 if nothing differs, with 1 if something does, and with 2
+where others end with 1. `validate` ends with 1 if there is a mistake, `doctor`
+if something failed.";
 
 impl Exit {
     /// How following a task ends, by its last state.

@@ -8,7 +8,7 @@ use crate::{
 const GAP: &str = "   ";
 
 /// No column is made narrower than this to let the others have their room.
-const NARROWEST: usize = 8;
+const NARROWEST: usize = 12;
 
 pub struct Table {
     head: Vec<&'static str>,

@@ -228,3 +228,89 @@ fn events_of_the_server_are_shown_as_they_come() {
     assert_eq!(fake.lines()[0], "GET /v1/events/watch?namespace=*");
     fake.ostler(["events"]).failed(2, &["TASK"]);
 }
+
+fn task(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "ostler.dev/v1", "kind": "Task",
+        "metadata": {"name": name, "namespace": "default", "uid": "task_1", "resourceVersion": "3",
+            "createdAt": "2026-01-02T03:04:05Z"},
+        "spec": spec,
+        "status": {"phase": "Running", "state": "running", "startedAt": "2026-01-02T03:04:05Z", "lastEvent": 1},
+    })
+}
+
+fn pipeline(asked: &Asked) -> String {
+    let message = |from: &str, to: &str, phase: &str, error: &str| {
+        json!({"from_agent": from, "to_agent": to, "phase": phase, "content": "the moon", "attempts": 2,
+            "timestamp": "2026-01-02T03:04:05Z", "processed_at": "2026-01-02T03:04:07Z", "last_error": error})
+    };
+    let line = asked.line.split('?').next().unwrap();
+    match line {
+        "GET /v1/tasks/t" => ok(&task("t", &json!({"system": "report", "input": {"topic": "the moon"}}))),
+        "GET /v1/tasks/task_1/messages" => ok(&json!({"messages": [
+            message("system", "researcher", "Succeeded", ""),
+            message("researcher", "writer", "RetryPending", "too slow"),
+        ]})),
+        "GET /v1/tasks/task_1/steps" => ok(&json!({"items": []})),
+        "GET /v1/agent-systems/report" => ok(&json!({"apiVersion": "ostler.dev/v1", "kind": "AgentSystem",
+            "metadata": {"name": "report", "namespace": "default"},
+            "spec": {"agents": ["researcher", "writer", "editor"]}})),
+        _ => problem(404, "not_found", "no such thing"),
+    }
+}
+
+#[test]
+fn the_graph_of_a_task_shows_what_each_agent_has_done() {
+    let fake = Fake::start(pipeline);
+    let drawn = fake.ostler(["graph", "task/t"]);
+    assert_eq!(drawn.ok().lines().count(), 4, "{drawn:?}");
+    for part in ["│ researcher  ├──▶│ writer", "│ done, 2.00s │", "│ tries again, 2.00s │", "│ not yet │"]
+    {
+        assert!(drawn.stdout.contains(part), "no {part:?} in {}", drawn.stdout);
+    }
+}
+
+#[test]
+fn a_task_of_a_system_is_described_with_its_messages() {
+    let fake = Fake::start(pipeline);
+    let told = fake.ostler(["describe", "task", "t"]);
+    for part in [
+        "  for           system/report\n",
+        "  system to researcher  Succeeded, 2 attempts\n",
+        "  researcher to writer  RetryPending, 2 attempts\n",
+        "                        too slow\n",
+    ] {
+        assert!(told.ok().contains(part), "no {part:?} in {}", told.stdout);
+    }
+}
+
+#[test]
+fn a_name_that_is_no_agents_may_be_a_systems() {
+    let fake = Fake::start(|asked| match asked.line.starts_with("POST") {
+        true if asked.body.contains("\"system\":\"report\"") => ok(&task("t", &json!({"system": "report"}))),
+        true => problem(400, "bad_reference", "there is no agent \"report\""),
+        false => pipeline(asked),
+    });
+    let ran = fake.ostler(["run", "-d", "report", "The moon.", "--label", "team=a", "--priority", "high"]);
+    assert_eq!(ran.ok(), "t\n");
+    let asked: Vec<Asked> = fake.asked.try_iter().collect();
+    let lines: Vec<&str> = asked.iter().map(|asked| asked.line.split('?').next().unwrap()).collect();
+    assert_eq!(lines, ["POST /v1/tasks", "GET /v1/agent-systems/report", "POST /v1/tasks"]);
+    let sent = asked[2].json();
+    assert_eq!(
+        (&sent["spec"]["priority"], &sent["metadata"]["labels"]["team"]),
+        (&json!("high"), &json!("a"))
+    );
+    assert_eq!(sent["spec"]["input"]["message"], "The moon.");
+    fake.ostler(["run", "-d", "agent/report", "x"]).failed(1, &["there is no agent"]);
+}
+
+#[test]
+fn a_retry_takes_other_input() {
+    let fake = Fake::start(|_| ok(&task("t-2", &json!({"agent": "a"}))));
+    assert_eq!(fake.ostler(["retry", "t", "--set", "quarter=Q4"]).ok(), "task/t-2 created\n");
+    let asked = fake.asked.recv().unwrap();
+    assert_eq!(asked.line, "POST /v1/tasks/t/retry?namespace=default");
+    assert_eq!(asked.json(), json!({"overrides": {"input": {"quarter": "Q4"}}}));
+    fake.ostler(["retry", "t", "--set", "x"]).failed(2, &["KEY=VALUE"]);
+}

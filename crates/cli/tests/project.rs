@@ -94,7 +94,7 @@ fn an_object_is_described_with_what_hangs_together_with_it() {
     let model = up.ostler(["describe", "model/mock"]);
     assert!(model.ok().contains("agents that ask it\n  assistant"), "{model:?}");
     let system = up.ostler(["describe", "system", "report"]);
-    for part in ["agent/ghost   is not there; whoever needs it fails", "│ assistant ├──▶│ ghost │"]
+    for part in ["agent/ghost      is not there; whoever needs it fails", "│ assistant ├──▶│ ghost │"]
     {
         assert!(system.ok().contains(part), "no {part:?} in {}", system.stdout);
     }
@@ -132,8 +132,11 @@ fn several_are_shown_by_name_and_what_is_missing_is_told() {
     up.ostler(["init", "."]).ok();
     up.ostler(["apply", "-f", "agent.yaml"]).ok();
     let both = up.ostler(["get", "agent/assistant", "model/mock"]);
-    assert!(both.ok().starts_with("NAME        MODEL   TOOLS   AGE\nassistant   mock"), "{both:?}");
-    assert!(both.stdout.contains("\n\nNAME   PROVIDER   MODEL"), "{both:?}");
+    assert!(
+        both.ok().starts_with("NAME              MODEL   TOOLS   AGE\nagent/assistant   mock"),
+        "{both:?}"
+    );
+    assert!(both.stdout.contains("\n\nNAME                  PROVIDER   MODEL"), "{both:?}");
     assert_eq!(
         up.ostler(["get", "agent/assistant", "model/mock", "-o", "json"]).json().as_array().unwrap().len(),
         2
@@ -233,10 +236,10 @@ fn the_doctor_finds_nothing_wrong_with_a_new_server_and_says_what_is_wrong_witho
     }
     up.apply("kind: ModelEndpoint\nmetadata: {name: real}\nspec: {provider: openai, default_model: m, auth: {secretRef: no-such-key}}\n").ok();
     let ill = up.ostler(["doctor"]);
-    assert!(ill.ended(1).contains("fail  model secrets not there: real: no-such-key"), "{ill:?}");
+    assert!(ill.ended(1).contains("fail  model secrets  not there: real: no-such-key"), "{ill:?}");
     let nowhere = tempfile::tempdir().unwrap();
     let told = run(ostler(nowhere.path()).args(["doctor"]));
-    assert!(told.ended(1).contains("fail  server        no server found"), "{told:?}");
+    assert!(told.ended(1).contains("fail  server         no server found"), "{told:?}");
     assert!(told.stdout.contains("> start one with `ostler up`"), "{told:?}");
 }
 

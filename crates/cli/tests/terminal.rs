@@ -95,3 +95,47 @@ fn a_waterfall_is_as_wide_as_its_terminal() {
     let ascii = run(ostler(up.folder()).args(["trace", "one"]).env("LANG", "C"));
     assert!(ascii.ok().is_ascii(), "{ascii:?}");
 }
+
+#[test]
+fn tables_fit_their_terminal_and_pipes_get_everything() {
+    let up = Up::with_hello();
+    let description = "Looks up ".repeat(30);
+    up.apply(&format!(
+        "kind: Tool\nmetadata: {{name: lookup}}\nspec: {{endpoint: 'http://127.0.0.1/x', description: {description}}}\n"
+    ))
+    .ok();
+    for columns in [80, 200] {
+        let seen = plain(&on_terminal(ostler(up.folder()).args(["get", "tools", "-o", "wide"]), columns));
+        let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(columns) && seen.contains('…'), "{columns}: {seen}");
+    }
+    let piped = run(ostler(up.folder()).args(["get", "tools", "-o", "wide"]).env("COLUMNS", "80"));
+    assert!(piped.ok().contains(description.trim()), "{piped:?}");
+}
+
+#[test]
+fn colours_are_for_terminals_unless_somebody_says_otherwise() {
+    let up = Up::with_hello();
+    let colour = |seen: &str| seen.contains("\u{1b}[");
+    assert!(colour(&on_terminal(ostler(up.folder()).args(["get", "workers"]), 80)));
+    assert!(!colour(&on_terminal(ostler(up.folder()).args(["get", "workers"]).env("NO_COLOR", "1"), 80)));
+    assert!(!colour(&on_terminal(ostler(up.folder()).args(["get", "workers", "--color", "never"]), 80)));
+    let always = ostler(up.folder()).args(["get", "workers", "--color", "always"]).output().unwrap();
+    assert!(colour(&String::from_utf8(always.stdout).unwrap()));
+}
+
+#[test]
+fn a_page_and_a_graph_fit_their_terminal() {
+    let up = Up::with_hello();
+    let agents: Vec<String> = (0..8).map(|number| format!("an-agent-{number}")).collect();
+    let system =
+        format!("kind: AgentSystem\nmetadata: {{name: s}}\nspec: {{agents: [{}]}}\n", agents.join(", "));
+    up.apply(&system).ok();
+    for columns in [60, 80, 200] {
+        for arguments in [["graph", "s"].as_slice(), &["describe", "system", "s"], &["doctor"]] {
+            let seen = plain(&on_terminal(ostler(up.folder()).args(arguments), columns));
+            let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= usize::from(columns), "{widest} of {columns}: {seen}");
+        }
+    }
+}

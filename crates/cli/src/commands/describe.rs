@@ -55,7 +55,8 @@ async fn describe(app: &App, client: &Client, target: &Target, object: &Value) -
         task::describe(&mut page, app, client, object).await;
     } else {
         page.section("spec");
-        page.fields(object.get("spec"), &[]);
+        // A graph is drawn further down.
+        page.fields(object.get("spec"), &["graph"]);
         if object.get("status").and_then(Value::as_object).is_some_and(|status| !status.is_empty()) {
             page.section("status");
             page.fields(object.get("status"), &["phase"]);

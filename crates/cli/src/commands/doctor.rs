@@ -92,11 +92,11 @@ fn show(app: &App, check: &Check) -> Result<(), CommandError> {
     };
     let paint = app.output.paint();
     let columns = app.output.room().map_or(100, |room| room.columns);
-    let indent = " ".repeat(20);
+    let indent = " ".repeat(21);
     let found = text::wrap(&check.found, columns.saturating_sub(indent.len()));
     for (place, line) in found.iter().enumerate() {
         match place {
-            0 => app.output.data(format!("{}  {:<14}{line}", paint.tone(tone, word), check.name))?,
+            0 => app.output.data(format!("{}  {:<15}{line}", paint.tone(tone, word), check.name))?,
             _ => app.output.data(format!("{indent}{line}"))?,
         }
     }

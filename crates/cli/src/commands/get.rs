@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{app::App, error::CommandError, exit::Exit, format::Format, kind_words::KindWords};
 
+use columns::Look;
 pub use columns::phase_tone;
 
 /// Lists objects of a kind, or shows some of them
@@ -95,7 +96,7 @@ async fn some(arguments: &Arguments, kind: Kind, client: &Client, app: &App) -> 
     if items.is_empty() && arguments.output.is_table() {
         return Ok(false);
     }
-    show(app, kind, &items, arguments)?;
+    show(app, kind, &items, arguments, false)?;
     if has_more {
         app.output.note(format!("there are more; --limit {} shows them", items.len().saturating_mul(10)));
     }
@@ -160,7 +161,7 @@ fn show_groups(
                 if place > 0 && arguments.output.is_table() {
                     app.output.data("")?;
                 }
-                show(app, *kind, objects, arguments)?;
+                show(app, *kind, objects, arguments, groups.len() > 1)?;
             }
             Ok(())
         }
@@ -183,14 +184,26 @@ async fn everything(arguments: &Arguments, client: &Client, app: &App) -> Result
     Ok(Exit::Ok)
 }
 
-fn show(app: &App, kind: Kind, objects: &[Value], arguments: &Arguments) -> Result<(), CommandError> {
+fn show(
+    app: &App,
+    kind: Kind,
+    objects: &[Value],
+    arguments: &Arguments,
+    with_kind: bool,
+) -> Result<(), CommandError> {
     let name = |object: &Value| format!("{}/{}", kind.singular(), name_of(object));
-    let table = |wide| columns::table(kind, objects, arguments.look(wide, app));
+    let table = |wide| columns::table(kind, objects, Look { with_kind, ..arguments.look(wide, app) });
     arguments.output.print(app.output, objects, name, table)
 }
 
 impl Arguments {
-    fn look(&self, wide: bool, app: &App) -> columns::Look {
-        columns::Look { wide, with_namespace: self.all_namespaces, now_ms: app.now_ms() }
+    fn look(&self, wide: bool, app: &App) -> Look {
+        Look {
+            wide,
+            with_namespace: self.all_namespaces,
+            with_kind: false,
+            keeps_empty: self.watch,
+            now_ms: app.now_ms(),
+        }
     }
 }

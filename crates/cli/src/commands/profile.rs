@@ -42,6 +42,7 @@ enum Command {
 
 /// Lists profiles
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler profile list")]
 struct ListArguments {
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -70,6 +71,9 @@ struct SetArguments {
 
 /// Makes a profile the one that counts; without a name, none
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  ostler profile use prod\n  ostler profile use           none: back to the server of this folder"
+)]
 struct UseArguments {
     #[arg(value_name = "PROFILE")]
     name: Option<String>,
@@ -77,6 +81,7 @@ struct UseArguments {
 
 /// Forgets profiles
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler profile delete prod")]
 struct DeleteArguments {
     #[arg(required = true, value_name = "PROFILE")]
     names: Vec<String>,

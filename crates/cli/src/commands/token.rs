@@ -57,6 +57,7 @@ Examples:
 
 /// Lists tokens: their names and what they may do
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler token list\n  ostler token list -o json | jq -r '.[].name'")]
 struct ListArguments {
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -65,6 +66,7 @@ struct ListArguments {
 
 /// Deletes tokens; whoever shows one is no longer let in
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler token delete ci laptop")]
 struct DeleteArguments {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,

@@ -57,6 +57,7 @@ Examples:
 
 /// Lists users: their names and what they may do
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler user list\n  ostler user list -o name")]
 struct ListArguments {
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -81,6 +82,7 @@ struct SetArguments {
 
 /// Deletes users; whoever is signed in as one is signed out
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  ostler user delete ada")]
 struct DeleteArguments {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,

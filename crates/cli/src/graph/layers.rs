@@ -162,6 +162,18 @@ impl Plan {
         self.items[item].x + self.item_width(item) / 2
     }
 
+    /// Where a link leaves one item and enters another: in the middle, unless that is beside a straight line.
+    fn ends(&self, from: usize, to: usize) -> (usize, usize) {
+        let (out, into) = (self.centre(from), self.centre(to));
+        let n_senders = self.links.iter().filter(|link| link.1 == to).count();
+        let n_targets = self.links.iter().filter(|link| link.0 == from).count();
+        match out.abs_diff(into) {
+            1 if n_senders == 1 && self.items[to].frame.is_some() => (out, out),
+            1 if n_targets == 1 && self.items[from].frame.is_some() => (into, into),
+            _ => (out, into),
+        }
+    }
+
     fn width(&self) -> usize {
         (0..self.items.len()).map(|item| self.items[item].x + self.item_width(item)).max().unwrap_or(0)
     }
@@ -200,7 +212,7 @@ impl Plan {
         for (from, to) in self.links.iter().filter(is_here) {
             let track =
                 tracks.iter().find(|track| track.sources.contains(from) && track.targets.contains(to));
-            let (out, into) = (self.centre(*from), self.centre(*to));
+            let (out, into) = self.ends(*from, *to);
             let bottom = match &self.items[*from].frame {
                 Some(frame) => y + frame.height - 1,
                 None => first - 1,
@@ -229,7 +241,8 @@ impl Plan {
                 1 => track.targets == [*to] && track.sources.iter().all(|source| n_targets(*source) == 1),
                 _ => track.sources == [*from],
             });
-            let (low, high) = ordered(self.centre(*from), self.centre(*to));
+            let (out, into) = self.ends(*from, *to);
+            let (low, high) = (out.min(into), out.max(into));
             match shared {
                 Some(track) => {
                     track.sources.extend((!track.sources.contains(from)).then_some(*from));
@@ -287,10 +300,6 @@ fn ranks(graph: &Graph) -> Vec<usize> {
         }
     }
     ranks
-}
-
-fn ordered(one: usize, other: usize) -> (usize, usize) {
-    (one.min(other), one.max(other))
 }
 
 fn as_i64(number: usize) -> i64 {

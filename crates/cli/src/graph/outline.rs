@@ -24,11 +24,13 @@ impl Outline<'_> {
     fn tell(&mut self, number: usize, branch: &str, below: &str) {
         let node = &self.graph.nodes[number];
         let is_known = std::mem::replace(&mut self.is_told[number], true);
-        let notes: String = node.notes.iter().map(|note| format!("  {note}")).collect();
-        let again = if is_known { "  (see above)" } else { "" };
+        let notes: String = match is_known {
+            true => "  (see above)".to_owned(),
+            false => node.notes.iter().map(|note| format!("  {note}")).collect(),
+        };
         let ellipsis = if self.canvas.is_utf8 { "…" } else { "..." };
         let room = self.canvas.columns.saturating_sub(text::width(branch));
-        let words = text::cut(&format!("{}{notes}{again}", text::one_line(&node.name)), room, ellipsis);
+        let words = text::cut(&format!("{}{notes}", text::one_line(&node.name)), room, ellipsis);
         let tone = if node.tone == Tone::Plain { Tone::Strong } else { node.tone };
         self.lines.push(format!("{branch}{}", self.canvas.paint.tone(tone, &words)));
         if is_known {

@@ -5,3 +5,4 @@
 mod calls;
 mod follow;
 mod support;
+mod watch;

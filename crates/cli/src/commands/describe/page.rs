@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::{error::CommandError, output::Output, paint::Tone, text};
 
-/// Where values begin, unless a title is longer.
+/// Where values begin, at least and at most.
 const TITLES: usize = 14;
+const LONGEST: usize = 32;
 
 /// In a pipe there is no width; this is one that reads well.
 const PIPE_COLUMNS: usize = 100;
@@ -14,13 +15,15 @@ pub struct Page {
     output: Output,
     columns: usize,
     indent: usize,
+    /// Columns that titles take.
+    titles: usize,
     lines: Vec<String>,
 }
 
 impl Page {
     pub fn new(output: Output) -> Self {
         let columns = output.room().map_or(PIPE_COLUMNS, |room| room.columns);
-        Self { output, columns, indent: 0, lines: Vec::new() }
+        Self { output, columns, indent: 0, titles: TITLES, lines: Vec::new() }
     }
 
     pub fn print(&self) -> Result<(), CommandError> {
@@ -36,7 +39,13 @@ impl Page {
     pub fn section(&mut self, title: &str) {
         self.lines.push(String::new());
         self.lines.push(self.output.paint().tone(Tone::Strong, title));
-        self.indent = 2;
+        (self.indent, self.titles) = (2, TITLES);
+    }
+
+    /// Makes room for the titles that follow.
+    pub fn titles<T: AsRef<str>>(&mut self, titles: impl IntoIterator<Item = T>) {
+        let widest = titles.into_iter().map(|title| text::width(title.as_ref()) + 2).max();
+        self.titles = widest.unwrap_or(0).clamp(TITLES, LONGEST);
     }
 
     /// A title and its value; nothing for no value.
@@ -49,8 +58,9 @@ impl Page {
             return;
         }
         let paint = self.output.paint();
-        let head = format!("{}{title:<TITLES$}", " ".repeat(self.indent));
-        let gap = if text::width(title) >= TITLES { "  " } else { "" };
+        let titles = self.titles;
+        let head = format!("{}{title:<titles$}", " ".repeat(self.indent));
+        let gap = if text::width(title) >= titles { "  " } else { "" };
         let start = text::width(&head) + gap.len();
         let room = self.columns.saturating_sub(start).max(20);
         let wrapped = text::wrap(value.trim_end(), room);
@@ -81,9 +91,13 @@ impl Page {
     /// The fields of an object, those inside it further in. What is empty is left out.
     pub fn fields(&mut self, object: Option<&Value>, without: &[&str]) {
         let Some(fields) = object.and_then(Value::as_object) else { return };
-        for (key, value) in fields.iter().filter(|(key, _)| !without.contains(&key.as_str())) {
+        let before = self.titles;
+        let shown = || fields.iter().filter(|(key, _)| !without.contains(&key.as_str()));
+        self.titles(shown().filter(|(_, value)| !value.is_object()).map(|(key, _)| key));
+        for (key, value) in shown() {
             self.field(key, value);
         }
+        self.titles = before;
     }
 
     fn field(&mut self, key: &str, value: &Value) {

@@ -53,15 +53,18 @@ pub async fn describe(page: &mut Page, app: &App, client: &Client, kind: Kind, o
 }
 
 async fn agent(page: &mut Page, app: &App, client: &Client, object: &Value) {
+    let (models, tools) = (references(object, "/spec/model_ref"), references(object, "/spec/tools"));
     page.section("needs");
-    for name in references(object, "/spec/model_ref") {
-        needed(page, client, Kind::ModelEndpoint, &name, |it| {
+    let titles = models.iter().map(|name| title(Kind::ModelEndpoint, name));
+    page.titles(titles.chain(tools.iter().map(|name| title(Kind::Tool, name))));
+    for name in &models {
+        needed(page, client, Kind::ModelEndpoint, name, |it| {
             format!("{} {}", text(it, "/spec/provider"), text(it, "/spec/default_model"))
         })
         .await;
     }
-    for name in references(object, "/spec/tools") {
-        needed(page, client, Kind::Tool, &name, |it| {
+    for name in &tools {
+        needed(page, client, Kind::Tool, name, |it| {
             format!("{} {}", text(it, "/spec/type"), text(it, "/spec/endpoint"))
         })
         .await;
@@ -73,9 +76,11 @@ async fn agent(page: &mut Page, app: &App, client: &Client, object: &Value) {
 }
 
 async fn system(page: &mut Page, app: &App, client: &Client, object: &Value) {
+    let agents = references(object, "/spec/agents");
     page.section("needs");
-    for name in references(object, "/spec/agents") {
-        needed(page, client, Kind::Agent, &name, |it| format!("model {}", text(it, "/spec/model_ref"))).await;
+    page.titles(agents.iter().map(|name| title(Kind::Agent, name)));
+    for name in &agents {
+        needed(page, client, Kind::Agent, name, |it| format!("model {}", text(it, "/spec/model_ref"))).await;
     }
     if let Ok(Resource { spec: Spec::AgentSystem(spec), .. }) = serde_json::from_value(object.clone()) {
         page.section("graph");
@@ -90,6 +95,10 @@ async fn system(page: &mut Page, app: &App, client: &Client, object: &Value) {
     last_tasks(page, app, client, |task| task.spec.system.as_deref() == Some(name)).await;
 }
 
+fn title(kind: Kind, reference: &str) -> String {
+    format!("{}/{reference}", kind.singular())
+}
+
 /// Something that is named, and whether it is there.
 async fn needed(
     page: &mut Page,
@@ -102,7 +111,7 @@ async fn needed(
         Some((namespace, name)) => (client.clone().in_namespace(namespace), name),
         None => (client.clone(), reference),
     };
-    let title = format!("{}/{reference}", kind.singular());
+    let title = title(kind, reference);
     match home.get(kind, name).await {
         Ok(found) => match text(&found, "/status/lastError") {
             problem if problem.is_empty() => page.line(&title, about(&found).trim()),
@@ -142,6 +151,7 @@ async fn last_tasks(page: &mut Page, app: &App, client: &Client, is_wanted: impl
         return;
     }
     page.section("last tasks");
+    page.titles(wanted.iter().map(|task| &task.metadata.name));
     for task in wanted {
         let age = clock::parse(&task.metadata.created_at).map(|at| clock::age(at, app.now_ms()));
         let error = task.status.error.map(|error| format!(", {}", error.code)).unwrap_or_default();

@@ -31,6 +31,7 @@ pub async fn describe(page: &mut Page, app: &App, client: &Client, object: &Valu
 
 fn request(page: &mut Page, task: &TaskView) {
     page.section("request");
+    page.titles(task.spec.input.keys());
     page.line("for", &task.subject());
     page.line("priority", &task.spec.priority);
     page.line("session", task.spec.session.as_deref().unwrap_or_default());
@@ -97,15 +98,17 @@ fn tell_messages(page: &mut Page, messages: &[MessageView]) {
         return;
     }
     page.section("messages");
+    let title = |message: &MessageView| format!("{} to {}", message.from_agent, message.to_agent);
+    page.titles(messages.iter().take(MESSAGES).map(title));
     for message in messages.iter().take(MESSAGES) {
-        let MessageView { from_agent, to_agent, phase, attempts, .. } = message;
+        let MessageView { phase, attempts, .. } = message;
         let tries = if *attempts > 1 { format!(", {attempts} attempts") } else { String::new() };
         let tone = match phase.as_str() {
             "Succeeded" => Tone::Good,
             "DeadLetter" => Tone::Bad,
             _ => Tone::Pending,
         };
-        page.toned(&format!("{from_agent} to {to_agent}"), &format!("{phase}{tries}"), tone);
+        page.toned(&title(message), &format!("{phase}{tries}"), tone);
         let said = text::one_line(&message.content);
         if !said.is_empty() {
             page.line("", &text::cut(&said, 200, "..."));
@@ -121,6 +124,7 @@ async fn tell_steps(page: &mut Page, client: &Client, task: &TaskView) {
         return;
     }
     page.section("steps");
+    page.titles(steps.iter().take(STEPS).map(|step| words::step_title(step.id.index, &step.kind)));
     for step in steps.iter().take(STEPS) {
         let title = words::step_title(step.id.index, &step.kind);
         match &step.state {

@@ -113,7 +113,10 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
     let missing: Vec<String> =
         named.iter().filter(missing).map(|(one, key)| format!("{one}: {key}")).collect();
     if missing.is_empty() {
-        return Check::ok("model secrets", format!("{} endpoints, nothing missing", endpoints.len()));
+        return Check::ok(
+            "model secrets",
+            format!("none is missing, {} model endpoints name one", named.len()),
+        );
     }
     let remedy =
         "set each in the server's environment in capitals, as OPENAI_KEY for openai-key, and restart it";

@@ -13,6 +13,10 @@ use crate::{
 pub struct Look {
     pub wide: bool,
     pub with_namespace: bool,
+    /// `agent/hello` in place of `hello`, where several kinds stand together.
+    pub with_kind: bool,
+    /// Wide columns that hold nothing are shown all the same.
+    pub keeps_empty: bool,
     pub now_ms: i64,
 }
 
@@ -26,15 +30,19 @@ pub fn table(kind: Kind, objects: &[Value], look: Look) -> Table {
     }
     columns.extend(narrow(kind));
     if look.wide {
-        columns.extend(wide(kind));
-        columns.extend(common());
+        let holds_something = |(_, find): &Column| objects.iter().any(|object| !find(object).is_empty());
+        let more = wide(kind).into_iter().chain(common());
+        columns.extend(more.filter(|column| look.keeps_empty || holds_something(column)));
     }
     let mut table = Table::new(columns.iter().map(|column| column.0).chain(["AGE"]));
     for object in objects {
         let cell = |(title, find): &Column| {
             let text = find(object);
             let tone = tone(title, &text);
-            Cell::toned(text, tone)
+            match (*title, look.with_kind) {
+                ("NAME", true) => Cell::new(format!("{}/{text}", kind.singular())),
+                _ => Cell::toned(text, tone),
+            }
         };
         let created = clock::parse(&at(object, "/metadata/createdAt"));
         let age = created.map_or_else(String::new, |created| clock::age(created, look.now_ms));
@@ -286,7 +294,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_columns_that_stand_for_something() {
-        let look = Look { wide: true, with_namespace: true, now_ms: 0 };
+        let look = Look { wide: true, with_namespace: true, with_kind: false, keeps_empty: true, now_ms: 0 };
         for kind in Kind::ALL {
             let object = json!({ "metadata": { "name": "n", "namespace": "d" }, "spec": {}, "status": {} });
             let lines = table(*kind, &[object], look).lines(Paint::new(false), None);
@@ -301,7 +309,8 @@ mod tests {
     #[test]
     fn a_task_of_a_system_says_so() {
         let task = json!({ "metadata": { "name": "t" }, "spec": { "system": "report" }, "status": { "state": "running" } });
-        let look = Look { wide: false, with_namespace: false, now_ms: 0 };
+        let look =
+            Look { wide: false, with_namespace: false, with_kind: false, keeps_empty: false, now_ms: 0 };
         let lines = table(Kind::Task, &[task], look).lines(Paint::new(false), None);
         assert_eq!(
             lines,
