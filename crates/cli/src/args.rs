@@ -34,7 +34,7 @@ fn after_long_help() -> String {
     format!("{AFTER_HELP}\n\n{VARIABLES}\n\n{}", exit::HELP)
 }
 
-const VARIABLES: &str = "\
+pub const VARIABLES: &str = "\
 Variables:
   OSTLER_SERVER     as --server
   OSTLER_DATA       as --data
@@ -70,4 +70,5 @@ pub enum Command {
     Backup(commands::backup::Arguments),
     Config(commands::config::Arguments),
     Version(commands::version::Arguments),
+    Reference(commands::reference::Arguments),
 }

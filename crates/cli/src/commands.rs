@@ -12,6 +12,7 @@ pub mod events;
 pub mod get;
 pub mod logs;
 pub mod ps;
+pub mod reference;
 pub mod release;
 pub mod retry;
 pub mod run;
@@ -53,6 +54,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Backup(arguments) => backup::run(arguments, app).await,
         Command::Config(arguments) => config::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,
+        Command::Reference(arguments) => reference::run(arguments, app),
     }
 }
 

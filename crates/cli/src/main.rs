@@ -12,6 +12,7 @@ mod logging;
 mod settings;
 
 mod follow;
+mod reference;
 mod trace;
 mod words;
 
