@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz-api image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api image deploy-test
 
 KILLS ?= 300
 MINUTES ?= 30
@@ -52,6 +52,9 @@ store-conformance: ## Try what every store promises on each of them, several ser
 
 store-histories: ## Compare the stores with the reference on HISTORIES=10000 random histories; SEED=7 only that one
 	@HISTORIES=$(HISTORIES) $(if $(SEED),SEED=$(SEED)) scripts/histories.sh
+
+fuzz: ## Give the manifest reader anything for MINUTES=30
+	@MINUTES=$(MINUTES) scripts/fuzz.sh
 
 fuzz-api: ## Send made-up requests to every route of the description (EXAMPLES=20 each, SEED=1)
 	@scripts/fuzz-api.sh

@@ -18,6 +18,7 @@ part "xtask" cargo build --workspace --bin xtask
 for check in arrows dupes leaks; do
   part "$check" "$target/debug/xtask" "$check"
 done
+part "reference" "$target/debug/xtask" reference --check
 part "scripts" check_scripts
 part "units" deploy/units.sh
 summary lint

@@ -1,11 +1,13 @@
-//! Checks of the workspace itself, run by `make lint`: `cargo xtask arrows`, `dupes` and `leaks`.
-//! Each one prints what it found, one line each, and fails if that is anything at all.
+//! Checks of the workspace itself, run by `make lint`: `cargo xtask arrows`, `dupes`, `leaks` and `reference --check`.
+//! Each one prints what it found, one line each, and fails if that is anything at all. `cargo xtask reference` writes
+//! `docs/reference`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command for people")]
 
 mod arrows;
 mod dupes;
 mod leaks;
+mod reference;
 
 use std::process::{Command, ExitCode};
 
@@ -31,12 +33,14 @@ fn run() -> Result<usize> {
         ["arrows"] => arrows::check(&arrows::packages(&metadata(&["--no-deps"])?)?),
         ["dupes"] => dupes::check(&dupes::direct_versions(&metadata(&[])?)?),
         ["leaks"] => leaks::check()?,
-        _ => bail!("usage: cargo xtask arrows | dupes | leaks"),
+        ["reference"] => reference::write()?,
+        ["reference", "--check"] => reference::check()?,
+        _ => bail!("usage: cargo xtask arrows | dupes | leaks | reference [--check]"),
     };
     for finding in &findings {
         println!("{finding}");
     }
-    println!("xtask {}: {}", arguments[0], verdict(findings.len()));
+    println!("xtask {}: {}", words.join(" "), verdict(findings.len()));
     Ok(findings.len())
 }
 
@@ -45,9 +49,12 @@ fn verdict(n_findings: usize) -> String {
 }
 
 fn metadata(options: &[&str]) -> Result<Value> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = [&["metadata", "--format-version", "1"], options].concat();
-    serde_json::from_str(&output_of(&cargo, &arguments)?).context("cargo metadata did not print JSON")
+    serde_json::from_str(&output_of(&cargo(), &arguments)?).context("cargo metadata did not print JSON")
+}
+
+fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
 /// What a program prints; an error if it fails.

@@ -4,10 +4,12 @@
 //! state is a function of its journal: what was journaled is never done again, and nothing is asked of the
 //! code between two steps.
 
+mod codes;
 pub mod context;
 pub mod port;
 pub mod react;
 
+pub use codes::CODES;
 pub use port::{Departure, RunStart, Runner, RunnerPort, Stopped};
 pub use react::React;
 

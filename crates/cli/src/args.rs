@@ -36,7 +36,7 @@ fn after_long_help() -> String {
     format!("{AFTER_HELP}\n\n{VARIABLES}\n\n{}", exit::HELP)
 }
 
-const VARIABLES: &str = "\
+pub const VARIABLES: &str = "\
 Variables:
   OSTLER_SERVER     as --server
   OSTLER_DATA       as --data
@@ -87,6 +87,7 @@ pub enum Command {
     Config(commands::config::Arguments),
     Completion(commands::completion::Arguments),
     Version(commands::version::Arguments),
+    Reference(commands::reference::Arguments),
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod init;
 pub mod logs;
 pub mod profile;
 pub mod ps;
+pub mod reference;
 pub mod release;
 pub mod retry;
 pub mod run;
@@ -77,6 +78,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Doctor(arguments) => doctor::run(arguments, app).await,
         Command::Completion(arguments) => completion::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,
+        Command::Reference(arguments) => reference::run(arguments, app),
     }
 }
 

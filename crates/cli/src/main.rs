@@ -14,6 +14,7 @@ mod settings;
 
 mod follow;
 mod graph;
+mod reference;
 mod trace;
 mod words;
 

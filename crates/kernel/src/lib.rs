@@ -6,6 +6,7 @@
 
 pub mod bundle;
 pub mod conversation;
+pub mod error_code;
 pub mod event;
 pub mod failure;
 pub mod ids;

@@ -4,6 +4,7 @@
 //! implementations: [`Registry`], which knows the vendors, and the simulation's. It has no vendor's shape: a
 //! vendor's own blocks travel as [`Block::Native`] and come back to that vendor verbatim.
 
+mod codes;
 pub mod estimate;
 mod failure;
 pub mod mock;
@@ -17,6 +18,7 @@ use std::pin::Pin;
 use futures_util::{Stream, StreamExt};
 use ostler_kernel::{Block, ErrorClass, Failure, Role, plan::ModelPlan, step::Usage};
 
+pub use codes::CODES;
 pub use estimate::estimate;
 /// The client that [`Registry::standard`] is given, for whoever equips a worker.
 pub use ostler_net as net;

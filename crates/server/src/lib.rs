@@ -14,6 +14,7 @@ mod body;
 mod hosts;
 mod request_id;
 
+mod codes;
 mod problem;
 mod routes;
 mod wire;
@@ -32,6 +33,7 @@ mod store;
 mod telemetry;
 mod tls;
 
+pub use codes::{ApiCode, CODES};
 pub use config::{ServerConfig, TlsFiles};
 pub use openapi::description;
 pub use server::{Server, StartError, start};

@@ -31,10 +31,12 @@ pub struct AgentSpec {
     /// The AgentRoles it bears.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Reference>,
+    /// What it remembers over conversations.
     #[serde(default, skip_serializing_if = "AgentMemory::is_unset")]
     pub memory: AgentMemory,
     #[serde(default)]
     pub execution: AgentExecution,
+    /// What bounds one run.
     #[serde(default)]
     pub limits: AgentLimits,
     /// What drives it: our own loop, or a command-line agent turn by turn.
@@ -93,6 +95,7 @@ choice! {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentExecution {
+    /// Whether the tools it calls are prescribed.
     pub profile: ExecutionProfile,
     /// The tools a contract demands, in any order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +105,9 @@ pub struct AgentExecution {
     pub required_output_markers: Vec<String>,
     /// What a call that was made before gets: its result again, or an error.
     pub duplicate_tool_call_policy: DuplicateToolCall,
+    /// What a run comes to that breaks its contract.
     pub on_contract_violation: ContractViolation,
+    /// Whether the model is asked again after a tool, or the tool's answer is the output.
     pub tool_use_behavior: ToolUseBehavior,
     /// A JSON schema that the output must fit.
     #[serde(skip_serializing_if = "Option::is_none")]

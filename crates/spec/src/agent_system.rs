@@ -75,6 +75,7 @@ pub struct Edge {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Join {
+    /// Whether all who send must have sent.
     pub mode: JoinMode,
     /// So many of those who send must have sent; 0 is not set.
     pub quorum_count: u32,
@@ -95,6 +96,7 @@ choice! {
 pub struct Review {
     /// Names this checkpoint.
     pub checkpoint_id: String,
+    /// What people see it called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// What the person is told to look for.
@@ -126,7 +128,9 @@ fn review_cycles() -> u32 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SystemA2a {
+    /// Whether it is offered.
     pub enabled: bool,
+    /// Who may call it.
     pub auth: A2aAuth,
 }
 

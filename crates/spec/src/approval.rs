@@ -24,6 +24,7 @@ pub struct ToolApprovalSpec {
     pub task_ref: Reference,
     /// The tool that is to be called.
     pub tool: Reference,
+    /// What the call does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation_class: Option<OperationClass>,
     /// The agent that wants to call it.
@@ -32,8 +33,10 @@ pub struct ToolApprovalSpec {
     /// What it would be called with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
+    /// Why a person is asked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// How long an answer is waited for.
     #[serde(default = "ttl")]
     pub ttl: GoDuration,
 }
@@ -67,18 +70,22 @@ pub struct TaskApprovalSpec {
     pub task_ref: Reference,
     /// The review that asks.
     pub checkpoint_id: String,
+    /// Whether it is the output of an agent or of the whole task.
     #[serde(default)]
     pub checkpoint_type: CheckpointType,
     /// Whose output it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Reference>,
+    /// Why a person is asked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// How long an answer is waited for.
     #[serde(default = "ttl")]
     pub ttl: GoDuration,
     /// Whether the agent may be sent back to its work.
     #[serde(default)]
     pub allow_request_changes: bool,
+    /// How often it may be.
     #[serde(default = "review_cycles")]
     pub max_review_cycles: u32,
     /// The how manyeth look this is.
@@ -90,6 +97,7 @@ pub struct TaskApprovalSpec {
     /// What is to be looked at.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
+    /// How to show it.
     #[serde(default)]
     pub output_format: OutputFormat,
     /// What the engine needs to go on.

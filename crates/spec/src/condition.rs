@@ -22,14 +22,19 @@ pub struct Condition {
     /// A place in an output that is JSON, such as `$.review.score`; one of the comparisons says what must stand there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_json_path: Option<String>,
+    /// What stands there is this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<Json>,
+    /// What stands there is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_equals: Option<Json>,
+    /// What stands there contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
+    /// What stands there is a number above this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub greater_than: Option<serde_json::Number>,
+    /// What stands there is a number below this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub less_than: Option<serde_json::Number>,
     /// Taken where no other condition of the agent holds.

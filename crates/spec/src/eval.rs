@@ -15,13 +15,16 @@ use crate::reference::Reference;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvalDatasetSpec {
+    /// For people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+    /// At least one.
     pub samples: Vec<Sample>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
+    /// Unique in the dataset.
     pub name: String,
     /// The task's input.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -37,6 +40,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Scoring {
+    /// Who says whether a sample passed.
     pub strategy: ScoringStrategy,
     /// The model that judges, for llm_judge.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +115,9 @@ fn read_scoring(fields: &mut Fields<'_, '_>) -> Scoring {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvalRunSpec {
+    /// The samples.
     pub dataset_ref: Reference,
+    /// The system that tries them.
     pub system: Reference,
     /// Asked in place of every agent's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +125,7 @@ pub struct EvalRunSpec {
     /// What to change about single agents.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agent_overrides: BTreeMap<String, AgentOverride>,
+    /// How samples are scored.
     #[serde(default)]
     pub scoring: Scoring,
     /// Samples at once.
@@ -127,6 +134,7 @@ pub struct EvalRunSpec {
     /// For each sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
+    /// To select by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Not begun until someone starts it.
@@ -137,8 +145,10 @@ pub struct EvalRunSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentOverride {
+    /// Told in place of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// Asked in place of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_ref: Option<Reference>,
 }

@@ -14,23 +14,33 @@ use crate::kind::Refusals;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExecutionPolicy {
+    /// Where it runs.
     pub host: Host,
+    /// What of the programs there it may start.
     pub security: Security,
+    /// When a person is asked.
     pub ask: Ask,
+    /// What isolates it.
     pub runtime: SandboxRuntime,
+    /// What it may do with the files of its workspace.
     pub workspace_access: WorkspaceAccess,
+    /// Whether it reaches the network.
     pub network: bool,
+    /// Whether a person may type into it.
     pub interactive: bool,
     /// Of `cpu`, `memory` and `gpu`, those that were given; empty means the worker's own default.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, Number>,
+    /// How often it is tried.
     pub retry: PolicyRetry,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PolicyRetry {
+    /// The first included.
     pub max_attempts: u32,
+    /// The pause, in milliseconds.
     pub delay_ms: u64,
 }
 

@@ -24,10 +24,13 @@ pub struct AgentPolicySpec {
     pub blocked_tools: Vec<Reference>,
     /// Whether it holds for everything in its namespace, or for what it names.
     pub apply_mode: PolicyScope,
+    /// The systems it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_systems: Vec<Reference>,
+    /// The tasks it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_tasks: Vec<Reference>,
+    /// The agents it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_agents: Vec<Reference>,
     /// How deep tasks may make tasks.
@@ -98,6 +101,7 @@ impl Declared for AgentPolicySpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentRoleSpec {
+    /// For people to read.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// What its bearers may do, such as `tool:lookup:invoke` or `capability:web.read`.
@@ -126,13 +130,16 @@ pub struct ToolPermissionSpec {
     /// The tool it speaks of; by default the one of its own name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ref: Option<Reference>,
+    /// What is asked for.
     pub action: PermissionAction,
     /// What an agent's roles must permit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_permissions: Vec<String>,
+    /// Whether all of the permissions are needed, or any.
     pub match_mode: MatchMode,
     /// Whether it holds for every agent, or for those it names.
     pub apply_mode: PermissionScope,
+    /// The agents it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_agents: Vec<Reference>,
     /// What is said to each class of operation.
@@ -149,7 +156,9 @@ choice! { PermissionScope { #[default] Global = "global", Scoped = "scoped" } }
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OperationRule {
+    /// The calls it is about; `*` is all.
     pub operation_class: RuleClass,
+    /// What happens to them.
     pub verdict: Verdict,
 }
 

@@ -8,8 +8,10 @@
 
 mod manifest;
 mod resource;
+mod together;
 
 mod kind;
+mod later;
 pub mod schema;
 
 mod agent;
@@ -62,6 +64,7 @@ pub use execution_policy::{
 };
 pub use governance::{AgentPolicySpec, AgentRoleSpec, PolicyScope, ToolPermissionSpec};
 pub use kind::{Kind, KindInfo, Spec, kinds};
+pub use later::{Later, later};
 pub use leaves::{Leaf, leaves};
 pub use manifest::{MAX_BYTES, Parsed, from_json, parse, parse_with_notices};
 pub use mcp_server::McpServerSpec;

@@ -8,6 +8,7 @@ use crate::node::{Mark, Node, json, report_stop, yaml};
 use crate::problem::{Path, Problem};
 use crate::reader::Reader;
 use crate::resource::{self, Resource};
+use crate::together;
 
 /// The longest text that is read.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -96,6 +97,9 @@ fn read_documents(reader: &mut Reader, nodes: Vec<Node>) -> Vec<(Resource, Node)
             );
         }
         documents.push((resource, node));
+    }
+    for (at, mistake) in together::mistakes(&documents) {
+        reader.add(at, mistake);
     }
     documents
 }

@@ -21,23 +21,28 @@ pub struct McpServerSpec {
     /// The program, for stdio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What the program is started with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Variables of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<McpVariable>,
     /// The address, for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// How the other side knows us, for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<ToolAuth>,
     /// Which of its tools are offered.
     #[serde(default, skip_serializing_if = "ToolFilter::is_unset")]
     pub tool_filter: ToolFilter,
+    /// How often a lost connection is made again.
     #[serde(default)]
     pub reconnect: Reconnect,
     /// The image that the program runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// What the image's registry wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_secret: Option<SecretRef>,
     /// Stopped when nobody has called it for so long; 0 is never.
@@ -58,7 +63,9 @@ choice! { McpTransport { #[default] Stdio = "stdio", Http = "http" } }
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpVariable {
+    /// What it is called.
     pub name: String,
+    /// What it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// The secret that holds the value, in its place.
@@ -86,7 +93,9 @@ impl ToolFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reconnect {
+    /// The first included.
     pub max_attempts: u32,
+    /// The pause before each.
     pub backoff: GoDuration,
 }
 

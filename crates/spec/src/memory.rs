@@ -17,6 +17,7 @@ pub struct MemorySpec {
     /// For people to read.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Who keeps it.
     pub provider: MemoryProvider,
     /// The ModelEndpoint that makes embeddings.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +28,7 @@ pub struct MemorySpec {
     /// The secret that holds the endpoint, in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint_secret_ref: Option<SecretRef>,
+    /// How the other side knows us.
     #[serde(skip_serializing_if = "EndpointAuth::is_unset")]
     pub auth: EndpointAuth,
 }

@@ -23,6 +23,7 @@ pub struct ModelEndpointSpec {
     /// What only this provider understands; keys in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
+    /// How the other side knows us.
     #[serde(default, skip_serializing_if = "EndpointAuth::is_unset")]
     pub auth: EndpointAuth,
     /// Lets the endpoint live at a private address.

@@ -1,5 +1,6 @@
 //! A document as a tree that remembers where each key and value stood, whatever it was written in.
 
+mod hint;
 pub(crate) mod json;
 pub(crate) mod yaml;
 

@@ -71,13 +71,13 @@ fn metadata() -> Json {
             "namespace": {"description": "By default \"default\".", "type": ["string", "null"], "maxLength": 253},
             "labels": labels("To select by."),
             "annotations": labels("For people and programs to read."),
-            "uid": {"type": ["string", "null"]},
+            "uid": {"description": "Given by the server; never used again.", "type": ["string", "null"]},
             "resourceVersion": {
                 "description": "If it is given, the version that a change is made to.",
                 "type": ["string", "integer", "null"],
             },
             "generation": {"description": "Raised when the spec changes.", "type": ["integer", "null"]},
-            "createdAt": {"type": ["string", "null"]},
+            "createdAt": {"description": "Given by the server.", "type": ["string", "null"]},
         },
         "required": ["name"],
     })

@@ -93,15 +93,19 @@ pub struct SealedSecretSpec {
 pub struct SealedValue {
     /// Which of the server's keys.
     pub key_id: String,
+    /// The key of the value, encrypted for the server, in base64.
     pub wrapped_key: String,
+    /// The value, encrypted with that key, in base64.
     pub ciphertext: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SealedTemplate {
+    /// Its labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Its annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }

@@ -21,6 +21,7 @@ pub struct TaskSpec {
     /// The AgentSystem that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Reference>,
+    /// A template is never run itself: others are made from it.
     #[serde(default)]
     pub mode: TaskMode,
     /// What it is about: `message`, else `topic`, else all of it is what the agent is told.
@@ -80,7 +81,9 @@ pub struct MessageRetry {
     pub max_attempts: u32,
     /// The first pause; it doubles with each.
     pub backoff: GoDuration,
+    /// The longest pause.
     pub max_backoff: GoDuration,
+    /// How pauses are spread: not at all, over all of a pause, over its second half.
     pub jitter: Jitter,
     /// An error whose text contains one of these, in any case, is not retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,10 +94,13 @@ pub struct MessageRetry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TaskRequirements {
+    /// Where it must be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// Whether it must have a GPU.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gpu: bool,
+    /// The model it must reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

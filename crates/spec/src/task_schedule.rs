@@ -31,6 +31,7 @@ pub struct TaskScheduleSpec {
     /// A time missed by more than this is left out.
     #[serde(default = "deadline")]
     pub starting_deadline_seconds: u32,
+    /// Whether a task may begin while the last one of the schedule is still at work.
     #[serde(default)]
     pub concurrency_policy: ConcurrencyPolicy,
     /// Tasks that succeeded, kept.

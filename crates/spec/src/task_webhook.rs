@@ -25,6 +25,7 @@ pub struct TaskWebhookSpec {
     pub auth: WebhookAuth,
     #[serde(default)]
     pub idempotency: WebhookIdempotency,
+    /// What the task gets of the delivery.
     #[serde(default)]
     pub payload: WebhookPayload,
 }
@@ -32,6 +33,7 @@ pub struct TaskWebhookSpec {
 /// How a delivery proves who sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WebhookAuth {
+    /// Whose way of signing it is; decides the defaults of the rest.
     #[serde(default)]
     pub profile: WebhookProfile,
     /// The secret that sender and receiver share.
@@ -48,17 +50,22 @@ pub struct WebhookAuth {
     /// How far that may lie off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_skew_seconds: Option<u32>,
+    /// How it is signed.
     #[serde(default)]
     pub algorithm: SignatureAlgorithm,
     /// What is signed.
     #[serde(default)]
     pub payload_format: PayloadFormat,
+    /// What stands before what is signed, for prefix_timestamp_body.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub payload_prefix: String,
+    /// What stands between the parts of what is signed.
     #[serde(default = "dot")]
     pub payload_separator: String,
+    /// How the signature is written.
     #[serde(default)]
     pub signature_encoding: SignatureEncoding,
+    /// Whether the header holds the signature alone, or pairs.
     #[serde(default)]
     pub header_format: HeaderFormat,
     /// The key of the signature, where the header holds pairs.
@@ -117,6 +124,7 @@ const DAY: u32 = 86_400;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebhookPayload {
+    /// How the body is given to the task.
     pub mode: PayloadMode,
     /// The input of the task that gets the body.
     pub input_key: String,

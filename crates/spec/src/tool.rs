@@ -45,11 +45,13 @@ pub struct ToolSpec {
     /// What a call does; by default `read`, or `write` for a high or critical risk.
     #[serde(default)]
     pub operation_classes: Vec<OperationClass>,
+    /// What can go wrong with a call; decides the defaults of `operation_classes` and isolation.
     #[serde(default)]
     pub risk_level: RiskLevel,
     /// Whether a call of unknown outcome may be made again; see [`ToolSpec::is_idempotent`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
+    /// How a call is made.
     #[serde(default)]
     pub runtime: ToolRuntime,
     /// What a call shows.
@@ -93,6 +95,7 @@ pub struct ToolRuntime {
     pub timeout: GoDuration,
     /// By default none; sandboxed for a high or critical risk; container for cli.
     pub isolation_mode: IsolationMode,
+    /// How often a call is tried.
     pub retry: ToolRetry,
 }
 
@@ -103,8 +106,10 @@ pub struct RuntimeOverride {
     /// For each attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<GoDuration>,
+    /// Where it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation_mode: Option<IsolationMode>,
+    /// How often a call is tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<ToolRetry>,
 }
@@ -136,7 +141,9 @@ pub struct ToolRetry {
     pub max_attempts: u32,
     /// The first pause; it doubles with each.
     pub backoff: GoDuration,
+    /// The longest pause.
     pub max_backoff: GoDuration,
+    /// How pauses are spread: not at all, over all of a pause, over its second half.
     pub jitter: Jitter,
 }
 

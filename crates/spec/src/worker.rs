@@ -10,8 +10,10 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkerSpec {
+    /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// What it can do.
     #[serde(skip_serializing_if = "WorkerCapabilities::is_unset")]
     pub capabilities: WorkerCapabilities,
     /// Runs it takes at once.
@@ -21,6 +23,7 @@ pub struct WorkerSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkerCapabilities {
+    /// Whether it has a GPU.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gpu: bool,
     /// The models it serves; none named is any.

@@ -350,7 +350,7 @@ spec: {type: http}
         "f.yaml:2:18: metadata.name: expected a name without slashes, white space or a leading dot, found one that contains a slash",
         "f.yaml:3:8: spec.modelref: unknown field, did you mean \"model_ref\"?",
         "f.yaml:3:41: spec.limits.max_steps: expected a whole number, found the string \"x\"",
-        "f.yaml:5:7: not valid YAML: unclosed bracket '['",
+        "f.yaml:5:7: not valid YAML: unclosed bracket '[' (close it; text that begins with it needs quotes)",
         "f.yaml:8:12: metadata.nam: unknown field, did you mean \"name\"?",
         "f.yaml:9:1: spec.endpoint: required field is missing",
     ];

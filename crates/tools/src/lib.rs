@@ -2,6 +2,7 @@
 //!
 //! The port is [`Toolbox`]. Two implementations: [`Registry`], which knows the ways, and the simulation's.
 
+mod codes;
 mod contract;
 pub mod http;
 pub mod registry;
@@ -10,6 +11,7 @@ pub mod taxonomy;
 use async_trait::async_trait;
 use ostler_kernel::{Failure, plan::ToolPlan};
 
+pub use codes::codes;
 pub use registry::{Registry, Way};
 pub use taxonomy::text_form;
 

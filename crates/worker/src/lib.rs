@@ -5,6 +5,7 @@
 //! may start it, and the worker registers anew.
 
 mod claim;
+mod codes;
 mod deltas;
 mod equip;
 mod held;
@@ -29,6 +30,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::held::Held;
 
+pub use codes::codes;
 pub use equip::EquipError;
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};

@@ -3,6 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::Number;
 
+use super::hint::explained;
 use super::{Budget, Entry, MAX_DEPTH, Mark, Node, Stop, Value, too_deep};
 use crate::problem::Segment;
 use crate::reader::Reader;
@@ -29,7 +30,7 @@ fn stop_at(error: &serde_json::Error, shift: impl FnOnce(Mark) -> Mark) -> Stop 
     let (line, column) = (clamped(error.line()), clamped(error.column()));
     let message = error.to_string();
     let cause = message.split(" at line ").next().unwrap_or_default();
-    Stop { at: Some(shift(Mark { line, column })), message: format!("not valid JSON: {cause}") }
+    Stop { at: Some(shift(Mark { line, column })), message: format!("not valid JSON: {}", explained(cause)) }
 }
 
 fn clamped(number: usize) -> u32 {

@@ -8,6 +8,7 @@ use serde_saphyr::granit_parser::{
     Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, StrInput, Tag,
 };
 
+use super::hint::explained;
 use super::{Budget, Entry, MAX_DEPTH, Mark, Node, Stop, Value, too_deep};
 use crate::problem::Segment;
 use crate::reader::Reader;
@@ -233,7 +234,7 @@ fn not_mergeable(at: Option<Mark>) -> Stop {
 }
 
 fn syntax_error(error: &ScanError) -> Stop {
-    Stop { at: mark_of(error.marker()), message: format!("not valid YAML: {}", error.info()) }
+    Stop { at: mark_of(error.marker()), message: format!("not valid YAML: {}", explained(&error.info())) }
 }
 
 fn mark_of(marker: &Marker) -> Option<Mark> {

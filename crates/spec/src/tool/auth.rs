@@ -11,6 +11,7 @@ use crate::url;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAuth {
+    /// In which form it is shown.
     #[serde(default)]
     pub profile: AuthProfile,
     /// What is shown.

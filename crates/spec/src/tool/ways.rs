@@ -14,6 +14,7 @@ use crate::url;
 /// A program that is started for each call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CliTool {
+    /// The program.
     pub command: String,
     /// Each may hold templates over the call's input, such as `{{ .query }}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -21,6 +22,7 @@ pub struct CliTool {
     /// The image it runs in; required unless the tool is not isolated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// What the image's registry wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_secret: Option<SecretRef>,
     /// The network it may reach.
@@ -32,8 +34,10 @@ pub struct CliTool {
     /// What of its output is the result.
     #[serde(default)]
     pub output: CliOutput,
+    /// The folder it is started in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
+    /// Its variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Variables whose values are secrets.
@@ -48,7 +52,9 @@ choice! { CliOutput { #[default] Stdout = "stdout", Stderr = "stderr", Both = "b
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvFrom {
+    /// The variable.
     pub name: String,
+    /// The secret that holds its value.
     pub secret_ref: SecretRef,
     /// The value in the secret, in place of one named in `secretRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +73,7 @@ pub struct ToolResources {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::loose_text")]
     pub cpus: Option<String>,
+    /// Processes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_limit: Option<u32>,
 }
@@ -79,13 +86,16 @@ pub struct WasmTool {
     /// The function that is called.
     #[serde(default = "run")]
     pub entrypoint: String,
+    /// Memory a call may use.
     #[serde(default = "memory")]
     pub max_memory_bytes: u64,
     /// How many instructions it may spend.
     #[serde(default = "fuel")]
     pub fuel: u64,
+    /// Lets it use WASI.
     #[serde(default)]
     pub enable_wasi: bool,
+    /// What the module's registry wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_secret: Option<SecretRef>,
 }
@@ -105,10 +115,13 @@ fn fuel() -> u64 {
 /// An agent of another system, over A2A.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct A2aTool {
+    /// Where the agent is.
     pub agent_url: String,
+    /// The version of A2A it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::loose_text")]
     pub protocol_version: Option<String>,
+    /// Follows its answer as it comes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefer_streaming: bool,
 }

@@ -1,0 +1,41 @@
+//! What can end a run in the loop itself, for the reference.
+
+use ostler_kernel::error_code::ErrorCode;
+
+pub const CODES: [ErrorCode; 7] = [
+    ErrorCode::new(
+        "max_steps",
+        "The agent asked its model as often as it may in one run, and had no final answer.",
+        "Raise `limits.max_steps`, or look with `ostler trace` whether it goes in circles.",
+    ),
+    ErrorCode::new(
+        "token_budget",
+        "The next model call would have used more tokens than the run may use.",
+        "Raise `limits.token_budget`, or lower `limits.max_tool_output`, so that tools fill less of the context.",
+    ),
+    ErrorCode::new(
+        "run_timeout",
+        "The run worked longer than its agent allows.",
+        "Raise `limits.timeout`, or lower the timeouts of its tools.",
+    ),
+    ErrorCode::new(
+        "model_answer_cut",
+        "The model stopped at its own limit of output tokens.",
+        "Raise that limit in the endpoint's `options`, or ask for less.",
+    ),
+    ErrorCode::new(
+        "model_content_filter",
+        "The vendor's content filter stopped the answer.",
+        "Say it in other words, or use another model.",
+    ),
+    ErrorCode::new(
+        "model_refused",
+        "The model refused to answer; the message quotes it.",
+        "Change the prompt or the request.",
+    ),
+    ErrorCode::new(
+        "model_empty_answer",
+        "The model answered with nothing, several times.",
+        "It may pass. If it doesn't, the vendor or the endpoint's `options` are at fault.",
+    ),
+];

@@ -1,0 +1,86 @@
+//! The page of settings and variables: the table of settings, and what every command looks at.
+
+use clap::CommandFactory;
+
+use super::markdown::{Table, code, sentence};
+use crate::{
+    args::{self, Arguments},
+    settings::table::{self, Group},
+};
+
+const INTRODUCTION: &str = "\
+# Settings and environment
+
+## Settings
+
+`ostler up`, `ostler server` and `ostler worker` are told these by a flag, a variable or a file: the first of them that says
+something counts, then the default. The file is named by `--config` or `OSTLER_CONFIG`; without them it is `config.yaml` in the data
+folder. `ostler config show` tells each value and where it comes from.
+[deploy/config.example.yaml](../../deploy/config.example.yaml) is a whole file.
+";
+
+const VARIABLES: &str = "
+## Variables of every command
+";
+
+/// What stands in no table: looked at where it is needed.
+const OTHERS: [(&str, &str); 3] = [
+    ("OSTLER_CONFIG", "The file of settings, as --config"),
+    ("OSTLER_WORKER_TOKEN", "The token that `ostler worker` shows, instead of one in a file"),
+    (
+        "OSTLER_SECRET_NAME",
+        "The secret `name` that a ModelEndpoint's auth.secretRef names, in capitals, other characters as _; NAME alone is \
+         looked at first",
+    ),
+];
+
+pub fn page() -> String {
+    format!("{INTRODUCTION}{}{VARIABLES}\n{}", settings(), variables())
+}
+
+fn settings() -> String {
+    let groups = [
+        (Group::Server, "Of a server (`up`, `server`)"),
+        (Group::Worker, "Of a worker (`up`, `worker`)"),
+        (Group::Link, "How a worker finds its server (`worker`)"),
+        (Group::Shared, "Of both ends"),
+        (Group::Log, "Of the log"),
+    ];
+    let mut text = String::new();
+    for (group, title) in groups {
+        let mut rows = Table::new(["In the file", "Flag", "Variable", "Default", "What it does"]);
+        for setting in table::all().filter(|setting| setting.group == group) {
+            let value = if setting.is_switch() { String::new() } else { format!(" {}", setting.value) };
+            rows.row([
+                code(setting.key),
+                code(&format!("--{}{value}", setting.flag)),
+                code(setting.variable),
+                code(setting.default.unwrap_or_default()),
+                sentence(setting.help),
+            ]);
+        }
+        text.push_str(&format!("\n### {title}\n\n{}", rows.text()));
+    }
+    text
+}
+
+fn variables() -> String {
+    let command = Arguments::command();
+    let flags = command.get_arguments().filter_map(|flag| {
+        let name = flag.get_env()?.to_str()?.to_owned();
+        Some((name, flag.get_help().map(ToString::to_string).unwrap_or_default()))
+    });
+    let mut rows: Vec<(String, String)> = flags.collect();
+    let told = args::VARIABLES.lines().filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
+    let others = told.chain(OTHERS).map(|(name, about)| (name.to_owned(), about.trim().to_owned()));
+    for (name, about) in others {
+        if !rows.iter().any(|(known, _)| *known == name) {
+            rows.push((name, about));
+        }
+    }
+    let mut table = Table::new(["Variable", "What it says"]);
+    for (name, about) in rows {
+        table.row([code(&name), sentence(&about)]);
+    }
+    table.text()
+}
