@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use ostler_kernel::{
@@ -71,11 +72,18 @@ pub struct Happened(Vec<One>);
 
 enum One {
     Accepted { namespace: String },
-    Ended { task: Box<Task> },
-    Step { agent: String, step: Box<StepFinished> },
+    Ended { namespace: String, agent: String, state: &'static str, seconds: f64 },
+    Step { agent: String, what: What, seconds: f64 },
     Retry,
     Lost,
     Resource,
+}
+
+/// Of a step, what is counted.
+enum What {
+    Model { model: String, usage: Usage },
+    Tool { name: String, outcome: &'static str },
+    Wait,
 }
 
 impl Meter {
@@ -90,17 +98,16 @@ impl Meter {
         });
         let task = || {
             bundle.writes.iter().find_map(|write| match write {
-                Write::NewTask(task) | Write::Task(task) => Some(Box::new(task.clone())),
+                Write::NewTask(task) | Write::Task(task) => Some(task),
                 _ => None,
             })
         };
         let one = |body: &EventBody| match body {
-            EventBody::TaskAccepted { .. } => task().map(|task| One::Accepted { namespace: task.namespace }),
-            EventBody::TaskEnded { .. } => task().map(|task| One::Ended { task }),
-            EventBody::StepFinished(step) => {
-                let agent = agent.clone().unwrap_or_default();
-                Some(One::Step { agent, step: Box::new(step.clone()) })
+            EventBody::TaskAccepted { .. } => {
+                task().map(|task| One::Accepted { namespace: task.namespace.clone() })
             }
+            EventBody::TaskEnded { .. } => task().map(ended),
+            EventBody::StepFinished(step) => Some(finished(agent.clone().unwrap_or_default(), step)),
             EventBody::RunRetrying { .. } => Some(One::Retry),
             EventBody::AttemptEnded { end: ostler_kernel::run::AttemptEnd::Lost, .. } => Some(One::Lost),
             EventBody::ResourceChanged(_) => Some(One::Resource),
@@ -135,41 +142,32 @@ impl Figures {
     fn count(&mut self, one: One) {
         match one {
             One::Accepted { namespace } => *of(&mut self.accepted, [namespace]) += 1,
-            One::Ended { task } => self.ended(&task),
-            One::Step { agent, step } => self.step(agent, &step),
+            One::Ended { namespace, agent, state, seconds } => {
+                // A task of one agent belongs to no system.
+                of(&mut self.tasks, [namespace, String::new(), state.to_owned()]).add(seconds);
+                self.dead_letters += u64::from(state == TaskState::DeadLetter.name());
+                let is_well = state == TaskState::Succeeded.name();
+                let phase = if is_well { "succeeded" } else { "deadletter" };
+                *of(&mut self.messages, [phase.to_owned(), agent]) += 1;
+            }
+            One::Step { agent, what, seconds } => self.step(agent, what, seconds),
             One::Retry => self.retries += 1,
             One::Lost => self.lost_attempts += 1,
             One::Resource => self.resources_changed += 1,
         }
     }
 
-    fn ended(&mut self, task: &Task) {
-        let took = task.ended_at.unwrap_or(task.created_at).since(task.created_at);
-        // A task of one agent belongs to no system.
-        let key = [task.namespace.clone(), String::new(), task.state.name().to_owned()];
-        of(&mut self.tasks, key).add(took.as_secs_f64());
-        self.dead_letters += u64::from(task.state == TaskState::DeadLetter);
-        let phase = if task.state == TaskState::Succeeded { "succeeded" } else { "deadletter" };
-        *of(&mut self.messages, [phase.to_owned(), task.request.agent.clone()]) += 1;
-    }
-
-    fn step(&mut self, agent: String, step: &StepFinished) {
-        let seconds = std::time::Duration::from_millis(step.took_ms).as_secs_f64();
-        let kind = match &step.kind {
-            StepKind::Model { model } => {
-                self.tokens(&agent, model, &step.usage);
+    fn step(&mut self, agent: String, what: What, seconds: f64) {
+        let kind = match what {
+            What::Model { model, usage } => {
+                self.tokens(&agent, &model, &usage);
                 "model"
             }
-            StepKind::Tool { call, .. } => {
-                let outcome = match &step.outcome {
-                    StepOutcome::Ok => "ok",
-                    StepOutcome::Failed { .. } => "failed",
-                    StepOutcome::Interrupted => "interrupted",
-                };
-                of(&mut self.tools, [call.name.clone(), outcome.to_owned()]).add(seconds);
+            What::Tool { name, outcome } => {
+                of(&mut self.tools, [name, outcome.to_owned()]).add(seconds);
                 "tool"
             }
-            StepKind::Wait => "wait",
+            What::Wait => "wait",
         };
         of(&mut self.steps, [agent, kind.to_owned()]).add(seconds);
     }
@@ -181,6 +179,32 @@ impl Figures {
             *total = total.saturating_add(tokens);
         }
     }
+}
+
+fn ended(task: &Task) -> One {
+    let took = task.ended_at.unwrap_or(task.created_at).since(task.created_at);
+    One::Ended {
+        namespace: task.namespace.clone(),
+        agent: task.request.agent.clone(),
+        state: task.state.name(),
+        seconds: took.as_secs_f64(),
+    }
+}
+
+fn finished(agent: String, step: &StepFinished) -> One {
+    let what = match &step.kind {
+        StepKind::Model { model } => What::Model { model: model.clone(), usage: step.usage },
+        StepKind::Tool { call, .. } => {
+            let outcome = match &step.outcome {
+                StepOutcome::Ok => "ok",
+                StepOutcome::Failed { .. } => "failed",
+                StepOutcome::Interrupted => "interrupted",
+            };
+            What::Tool { name: call.name.clone(), outcome }
+        }
+        StepKind::Wait => What::Wait,
+    };
+    One::Step { agent, what, seconds: Duration::from_millis(step.took_ms).as_secs_f64() }
 }
 
 /// The figure of these labels, or that of all others if there are too many.

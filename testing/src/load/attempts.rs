@@ -72,6 +72,7 @@ impl Attempts {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
+            | EventBody::ResourceChanged(_)
             | EventBody::InputAccepted { .. } => None,
         }
     }

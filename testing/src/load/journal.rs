@@ -163,6 +163,7 @@ impl Journal {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
+            | EventBody::ResourceChanged(_)
             | EventBody::InputAccepted { .. }
             | EventBody::TaskEnded { .. } => {}
         }
