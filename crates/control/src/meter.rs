@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use ostler_kernel::{
@@ -71,12 +72,19 @@ pub struct Happened(Vec<One>);
 
 enum One {
     Accepted { namespace: String },
-    Ended { agent: String, task: Box<Task> },
+    Ended { namespace: String, system: String, agent: String, state: &'static str, seconds: f64 },
     HandedOn { agent: String },
-    Step { agent: String, step: Box<StepFinished> },
+    Step { agent: String, what: What, seconds: f64 },
     Retry,
     Lost,
     Resource,
+}
+
+/// Of a step, what is counted.
+enum What {
+    Model { model: String, usage: Usage },
+    Tool { name: String, outcome: &'static str },
+    Wait,
 }
 
 impl Meter {
@@ -91,21 +99,17 @@ impl Meter {
         });
         let task = || {
             bundle.writes.iter().find_map(|write| match write {
-                Write::NewTask(task) | Write::Task(task) => Some(Box::new(task.clone())),
+                Write::NewTask(task) | Write::Task(task) => Some(task),
                 _ => None,
             })
         };
         let one = |body: &EventBody| match body {
-            EventBody::TaskAccepted { .. } => task().map(|task| One::Accepted { namespace: task.namespace }),
-            EventBody::TaskEnded { .. } => {
-                let agent = agent.clone().unwrap_or_default();
-                task().map(|task| One::Ended { agent, task })
+            EventBody::TaskAccepted { .. } => {
+                task().map(|task| One::Accepted { namespace: task.namespace.clone() })
             }
+            EventBody::TaskEnded { .. } => task().map(|task| ended(agent.clone().unwrap_or_default(), task)),
             EventBody::RunEnded { .. } => Some(One::HandedOn { agent: agent.clone().unwrap_or_default() }),
-            EventBody::StepFinished(step) => {
-                let agent = agent.clone().unwrap_or_default();
-                Some(One::Step { agent, step: Box::new(step.clone()) })
-            }
+            EventBody::StepFinished(step) => Some(finished(agent.clone().unwrap_or_default(), step)),
             EventBody::RunRetrying { .. } => Some(One::Retry),
             EventBody::AttemptEnded { end: ostler_kernel::run::AttemptEnd::Lost, .. } => Some(One::Lost),
             EventBody::ResourceChanged(_) => Some(One::Resource),
@@ -141,47 +145,36 @@ impl Figures {
     fn count(&mut self, one: One) {
         match one {
             One::Accepted { namespace } => *of(&mut self.accepted, [namespace]) += 1,
-            One::Ended { agent, task } => self.ended(agent, &task),
+            One::Ended { namespace, system, agent, state, seconds } => {
+                of(&mut self.tasks, [namespace, system, state.to_owned()]).add(seconds);
+                self.dead_letters += u64::from(state == TaskState::DeadLetter.name());
+                let is_well = state == TaskState::Succeeded.name();
+                let phase = if is_well { "succeeded" } else { "deadletter" };
+                self.message(phase, agent);
+            }
             One::HandedOn { agent } => self.message("succeeded", agent),
-            One::Step { agent, step } => self.step(agent, &step),
+            One::Step { agent, what, seconds } => self.step(agent, what, seconds),
             One::Retry => self.retries += 1,
             One::Lost => self.lost_attempts += 1,
             One::Resource => self.resources_changed += 1,
         }
     }
 
-    fn ended(&mut self, agent: String, task: &Task) {
-        let took = task.ended_at.unwrap_or(task.created_at).since(task.created_at);
-        // A task of one agent belongs to no system.
-        let system = task.request.system.as_ref().map(|system| system.name.clone()).unwrap_or_default();
-        let key = [task.namespace.clone(), system, task.state.name().to_owned()];
-        of(&mut self.tasks, key).add(took.as_secs_f64());
-        self.dead_letters += u64::from(task.state == TaskState::DeadLetter);
-        let phase = if task.state == TaskState::Succeeded { "succeeded" } else { "deadletter" };
-        self.message(phase, agent);
-    }
-
     fn message(&mut self, phase: &str, agent: String) {
         *of(&mut self.messages, [phase.to_owned(), agent]) += 1;
     }
 
-    fn step(&mut self, agent: String, step: &StepFinished) {
-        let seconds = std::time::Duration::from_millis(step.took_ms).as_secs_f64();
-        let kind = match &step.kind {
-            StepKind::Model { model } => {
-                self.tokens(&agent, model, &step.usage);
+    fn step(&mut self, agent: String, what: What, seconds: f64) {
+        let kind = match what {
+            What::Model { model, usage } => {
+                self.tokens(&agent, &model, &usage);
                 "model"
             }
-            StepKind::Tool { call, .. } => {
-                let outcome = match &step.outcome {
-                    StepOutcome::Ok => "ok",
-                    StepOutcome::Failed { .. } => "failed",
-                    StepOutcome::Interrupted => "interrupted",
-                };
-                of(&mut self.tools, [call.name.clone(), outcome.to_owned()]).add(seconds);
+            What::Tool { name, outcome } => {
+                of(&mut self.tools, [name, outcome.to_owned()]).add(seconds);
                 "tool"
             }
-            StepKind::Wait => "wait",
+            What::Wait => "wait",
         };
         of(&mut self.steps, [agent, kind.to_owned()]).add(seconds);
     }
@@ -193,6 +186,34 @@ impl Figures {
             *total = total.saturating_add(tokens);
         }
     }
+}
+
+fn ended(agent: String, task: &Task) -> One {
+    let took = task.ended_at.unwrap_or(task.created_at).since(task.created_at);
+    One::Ended {
+        namespace: task.namespace.clone(),
+        // A task of one agent belongs to no system.
+        system: task.request.system.as_ref().map(|system| system.name.clone()).unwrap_or_default(),
+        agent,
+        state: task.state.name(),
+        seconds: took.as_secs_f64(),
+    }
+}
+
+fn finished(agent: String, step: &StepFinished) -> One {
+    let what = match &step.kind {
+        StepKind::Model { model } => What::Model { model: model.clone(), usage: step.usage },
+        StepKind::Tool { call, .. } => {
+            let outcome = match &step.outcome {
+                StepOutcome::Ok => "ok",
+                StepOutcome::Failed { .. } => "failed",
+                StepOutcome::Interrupted => "interrupted",
+            };
+            What::Tool { name: call.name.clone(), outcome }
+        }
+        StepKind::Wait => What::Wait,
+    };
+    One::Step { agent, what, seconds: Duration::from_millis(step.took_ms).as_secs_f64() }
 }
 
 /// The figure of these labels, or that of all others if there are too many.

@@ -163,12 +163,24 @@ pub struct WorkerWatch {
     told: BTreeMap<String, (Worker, Phase, usize)>,
     ready: VecDeque<(bool, WorkerView)>,
     looked: bool,
+    /// Of those that were there at first, how many were not given yet.
+    first: usize,
+    phases: BTreeMap<String, Phase>,
 }
 
 impl Control {
     pub fn watch_workers(self: &Arc<Self>, name: Option<String>, labels: Selector) -> WorkerWatch {
-        let (hints, told, ready) = (self.store.watch(), BTreeMap::new(), VecDeque::new());
-        WorkerWatch { control: Arc::clone(self), name, labels, hints, told, ready, looked: false }
+        WorkerWatch {
+            control: Arc::clone(self),
+            name,
+            labels,
+            hints: self.store.watch(),
+            told: BTreeMap::new(),
+            ready: VecDeque::new(),
+            looked: false,
+            first: 0,
+            phases: BTreeMap::new(),
+        }
     }
 }
 
@@ -189,8 +201,25 @@ impl WorkerWatch {
                 }
             }
             let views = self.control.workers().await?;
-            self.looked = true;
+            let is_first = !std::mem::replace(&mut self.looked, true);
             views.into_iter().for_each(|view| self.compare(view));
+            if is_first {
+                self.first = self.ready.len();
+            }
+        }
+    }
+
+    /// The next one that became ready, or is not any more, since the watch began.
+    pub async fn next_turn(&mut self) -> Result<WorkerView, ControlError> {
+        loop {
+            let (_, view) = self.next().await?;
+            let was_there = self.first > 0;
+            self.first = self.first.saturating_sub(1);
+            let before = self.phases.insert(view.worker.name.clone(), view.phase);
+            let is_turn = before != Some(view.phase) && view.phase != Phase::Pending;
+            if is_turn && !was_there {
+                return Ok(view);
+            }
         }
     }
 

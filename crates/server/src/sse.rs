@@ -22,7 +22,7 @@ use crate::{
     listen::{Phase, reached},
     telemetry,
     wire::{
-        event::{EventFilter, EventView},
+        event::{EventFilter, EventView, WorkerTurn},
         task::TaskView,
         worker::WorkerView,
     },
@@ -142,28 +142,47 @@ impl Source for ResourceStream {
     }
 }
 
-/// Everything that happens.
+/// Everything that happens. That a worker fell silent is in no log: it is told to who watches just then, without an id.
 pub struct EventStream {
     watch: EventWatch,
+    workers: WorkerWatch,
     filter: EventFilter,
     _room: OwnedSemaphorePermit,
 }
 
 impl EventStream {
-    pub fn new(watch: EventWatch, filter: EventFilter, room: OwnedSemaphorePermit) -> Self {
-        Self { watch, filter, _room: room }
+    pub fn new(
+        watch: EventWatch,
+        workers: WorkerWatch,
+        filter: EventFilter,
+        room: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { watch, workers, filter, _room: room }
     }
 }
 
 impl Source for EventStream {
     async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
         loop {
-            let (event, place) = self.watch.next().await?;
-            let view = EventView::new(&event, place.as_ref());
-            if self.filter.lets_through(&view) {
-                let mut bytes = format!("id: {}\nevent: event\ndata: ", event.position).into_bytes();
-                write_json(&mut bytes, &view);
-                return Ok((bytes.into(), Last::No));
+            tokio::select! {
+                biased;
+                next = self.watch.next() => {
+                    let (event, place) = next?;
+                    let view = EventView::new(&event, place.as_ref());
+                    if self.filter.lets_through(&view) {
+                        let mut bytes = format!("id: {}\nevent: event\ndata: ", event.position).into_bytes();
+                        write_json(&mut bytes, &view);
+                        return Ok((bytes.into(), Last::No));
+                    }
+                }
+                worker = self.workers.next_turn() => {
+                    let turn = WorkerTurn::new(&worker?);
+                    if self.filter.lets_turn_through(&turn) {
+                        let mut bytes = b"event: event\ndata: ".to_vec();
+                        write_json(&mut bytes, &turn);
+                        return Ok((bytes.into(), Last::No));
+                    }
+                }
             }
         }
     }

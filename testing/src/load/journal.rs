@@ -164,9 +164,9 @@ impl Journal {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
+            | EventBody::ResourceChanged(_)
             | EventBody::InputAccepted { .. }
-            | EventBody::TaskEnded { .. }
-            | EventBody::ResourceChanged(_) => {}
+            | EventBody::TaskEnded { .. } => {}
         }
     }
 

@@ -44,7 +44,7 @@ async fn namespaces(State(app): State<Arc<App>>, parameters: Parameters) -> Resu
 /// What can be told apart, and whether it is there.
 const CAPABILITIES: [(&str, bool, &str); 6] = [
     ("core.api.crud", true, "Resources of every kind are kept, listed, watched and replaced."),
-    ("core.runtime.sequential", false, "A task on a system runs its agents one after the other."),
+    ("core.runtime.sequential", true, "A task on a system runs its agents one after the other."),
     ("core.runtime.message_driven", false, "Agents of a system hand messages to each other along a graph."),
     (
         "core.governance.agent_roles",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::HeaderMap;
 use ostler_control::Watched;
+use ostler_kernel::Selector;
 use ostler_spec::Kind;
 
 use super::{
@@ -87,5 +88,6 @@ async fn events(
     };
     let room = app.room_for_a_watch()?;
     let watch = app.control.watch_events(after).await?;
-    Ok(sse::stream(&app, sse::EventStream::new(watch, filter, room)))
+    let workers = app.control.watch_workers(None, Selector::default());
+    Ok(sse::stream(&app, sse::EventStream::new(watch, workers, filter, room)))
 }

@@ -1,6 +1,6 @@
 //! An event of the log of all, as those who watch everything see it.
 
-use ostler_control::Place;
+use ostler_control::{Phase, Place, WorkerView};
 use ostler_kernel::{Event, EventBody, TaskState, event::ResourceChanged, run::AttemptEnd};
 use serde::Serialize;
 
@@ -59,7 +59,48 @@ impl<'a> EventView<'a> {
     }
 }
 
+/// A worker became ready, or is not any more.
+#[derive(Debug, Serialize)]
+pub struct WorkerTurn {
+    timestamp: Option<String>,
+    source: &'static str,
+    r#type: &'static str,
+    kind: &'static str,
+    name: String,
+    action: &'static str,
+    message: String,
+}
+
+impl WorkerTurn {
+    pub fn new(view: &WorkerView) -> Self {
+        let (kind, action) = match view.phase {
+            Phase::Ready => ("worker.ready", "ready"),
+            Phase::NotReady | Phase::Pending => ("worker.not_ready", "not_ready"),
+        };
+        Self {
+            timestamp: view.last_seen.map(|at| at.to_string()),
+            source: "worker-controller",
+            r#type: kind,
+            kind: "Worker",
+            name: view.worker.name.clone(),
+            action,
+            message: format!("worker {} is {}", view.worker.name, view.phase.name()),
+        }
+    }
+}
+
 impl EventFilter {
+    /// Workers belong to no namespace.
+    pub fn lets_turn_through(&self, turn: &WorkerTurn) -> bool {
+        let is = |wanted: &Option<String>, found: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
+        };
+        is(&self.source, turn.source)
+            && is(&self.r#type, turn.r#type)
+            && is(&self.kind, turn.kind)
+            && self.name.as_ref().is_none_or(|wanted| *wanted == turn.name)
+    }
+
     pub fn lets_through(&self, view: &EventView<'_>) -> bool {
         let is = |wanted: &Option<String>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
