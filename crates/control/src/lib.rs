@@ -3,6 +3,7 @@
 //! Everything decided here is decided on what was read, and counts only if that is still true when it is
 //! committed: a refusal means to look again. Nothing that matters is kept in memory alone.
 
+pub mod access;
 pub mod commands;
 pub mod error;
 pub mod feed;
@@ -29,6 +30,7 @@ pub use feed::{Feed, Follower};
 pub use ostler_store as store;
 pub use workers::{Phase, WorkerView};
 use {
+    access::Credentials,
     feed::Hub,
     leases::Leases,
     plans::Plans,
@@ -56,6 +58,7 @@ pub struct Control {
     store: Arc<dyn Store>,
     runtime: Arc<dyn Runtime>,
     config: ControlConfig,
+    credentials: Credentials,
     leases: Leases,
     plans: Plans,
     quotas: Quotas,
@@ -73,6 +76,7 @@ pub struct Background {
 impl Control {
     pub fn new(store: Arc<dyn Store>, runtime: Arc<dyn Runtime>, config: ControlConfig) -> Arc<Self> {
         Arc::new(Self {
+            credentials: Credentials::new(store.watch()),
             plans: Plans::new(store.watch()),
             store,
             runtime,
