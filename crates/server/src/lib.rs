@@ -9,15 +9,18 @@ mod server;
 mod gate;
 mod listen;
 
+mod access;
 mod auth;
 mod body;
 mod hosts;
+mod limits;
 mod request_id;
 
 mod problem;
 mod routes;
 mod wire;
 
+mod fields;
 mod json;
 mod manifest;
 mod parameters;
@@ -29,7 +32,10 @@ mod store;
 mod telemetry;
 mod tls;
 
+pub use access::SetupToken;
 pub use config::{ServerConfig, TlsFiles};
+pub use limits::Limits;
+pub use routes::{Need, Route, table as route_table};
 pub use server::{Server, StartError, start};
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
 pub use tls::TlsSetupError;

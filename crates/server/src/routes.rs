@@ -2,12 +2,15 @@
 
 mod backup;
 mod resources;
+mod sign_in;
 mod table;
 mod tasks;
+mod tokens;
+mod users;
 mod version;
 mod workers;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
@@ -17,12 +20,16 @@ use axum::{
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 
-use self::table::{Need, Route, Routes};
+use self::table::Routes;
+pub use self::table::{Need, Route};
 use crate::{gate::App, problem::Problem};
 
-/// The routes that ask for no token: whether the server lives, and whether it can work.
+/// Whether the server lives, and whether it can work: asked by who looks after it, as often as it likes.
 pub const HEALTH: &str = "/healthz";
 pub const READY: &str = "/readyz";
+
+/// Takes as long as the store is large.
+pub const BACKUP: &str = "/v1/backup";
 
 pub fn all(app: Arc<App>) -> Router {
     let (router, _) = declared().into_parts();
@@ -34,15 +41,29 @@ pub fn all(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+/// Every route there is, in the order in which they are declared.
+pub fn table() -> Vec<Route> {
+    declared().into_parts().1
+}
+
+/// The paths of routes that ask for nothing. A request for any other is refused before its body is read, unless it is
+/// known whom it comes from.
+pub fn open_paths() -> BTreeSet<String> {
+    table().into_iter().filter(|route| route.need == Need::Nothing).map(|route| route.path).collect()
+}
+
 fn declared() -> Routes {
     Routes::new()
         .add(Route::get(HEALTH, Need::Nothing, "Whether the server lives."), version::health)
         .add(Route::get(READY, Need::Nothing, "Whether the server can work."), version::ready)
         .add(Route::get("/v1/version", Need::Read, "Which server this is."), version::version)
         .add(
-            Route::post("/v1/backup", Need::Administer, "A consistent copy of the embedded store."),
+            Route::post(BACKUP, Need::Administer, "A consistent copy of the embedded store."),
             backup::create,
         )
+        .merge(sign_in::routes())
+        .merge(users::routes())
+        .merge(tokens::routes())
         .merge(resources::routes())
         .merge(tasks::routes())
         .merge(workers::routes())
@@ -72,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_route_is_declared_once_and_says_what_it_is_for() {
-        let (_, table) = declared().into_parts();
+        let table = table();
         let mut names: Vec<String> =
             table.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
         names.sort();
@@ -81,10 +102,11 @@ mod tests {
         assert_eq!(names.len(), count);
         for route in &table {
             assert!(route.summary.ends_with('.'), "{} {} has no summary", route.method, route.path);
-            let is_open = route.need == Need::Nothing;
-            assert_eq!(is_open, matches!(route.path.as_str(), HEALTH | READY), "{}", route.path);
-            let reads = route.method == http::Method::GET;
-            assert_eq!(reads, route.need <= Need::Read, "{} {}", route.method, route.path);
+            if route.need > Need::SignIn && !route.path.starts_with("/v1/auth/") && route.path != "/v1/tokens"
+            {
+                let reads = route.method == http::Method::GET;
+                assert_eq!(reads, route.need <= Need::Oversee, "{} {}", route.method, route.path);
+            }
         }
     }
 }

@@ -23,11 +23,13 @@ use tokio::{
 };
 
 use crate::{
-    ServerConfig,
+    ServerConfig, SetupToken,
+    access::{Caller, SignIns},
     auth::Token,
     data_folder,
     gate::{App, Gate},
     hosts::Hosts,
+    limits::{Requests, Streams},
     listen::{Acceptor, Phase},
     request_id::RequestIds,
     store::{Opened, StoreOpenError},
@@ -43,7 +45,7 @@ pub struct Server {
     worker_name: String,
     phase: watch::Sender<Phase>,
     alive: mpsc::Receiver<()>,
-    _accepting: AbortOnDrop,
+    _activities: Vec<AbortOnDrop>,
     _background: Background,
 }
 
@@ -95,6 +97,7 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let failed = |error| StartError::Data { data: data.clone(), error };
     data_folder::create(&data).map_err(failed)?;
     let (token, worker_token) = tokens(&config, &*runtime)?;
+    let setup_token = setup_token(&config)?;
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
     let worker_name = match &store {
@@ -115,13 +118,17 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         runtime: Arc::clone(&runtime),
         data: data.clone(),
         token,
+        itself: Caller::server(),
         worker_token,
+        sign_ins: SignIns::new(tls.is_some(), config.session_ttl, setup_token, &*runtime),
+        requests: Requests::new(&config.limits),
+        streams: Streams::new(config.limits),
         hosts: Hosts::new(address, tls.is_some()),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
     });
-    let gate = Arc::new(Gate::new(Arc::clone(&app)));
+    let gate = Arc::new(Gate::new(Arc::clone(&app), config.limits));
     let acceptor = Acceptor {
         gate,
         tls: tls.clone(),
@@ -129,7 +136,13 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         phase: phases,
         alive: alive_sender,
     };
-    let accepting = runtime.spawn("accept", Box::pin(acceptor.run(listener))).abort_on_drop();
+    let (sweeper, follower) = (Arc::clone(&app.control), Arc::clone(&app.control));
+    let spawn = |name, future| runtime.spawn(name, future).abort_on_drop();
+    let activities = vec![
+        spawn("accept", Box::pin(acceptor.run(listener))),
+        spawn("sign-ins", Box::pin(async move { sweeper.sweep_sign_ins().await })),
+        spawn("credentials", Box::pin(async move { follower.follow_credentials().await })),
+    ];
     let url = url(address, tls.is_some());
     data_folder::announce(&data, &url).map_err(failed)?;
     let server = Server {
@@ -139,7 +152,7 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         worker_name,
         phase,
         alive,
-        _accepting: accepting,
+        _activities: activities,
         _background: background,
     };
     telemetry::listening(server.url());
@@ -229,6 +242,20 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
         None => own(data_folder::worker_token(data, runtime))?,
     };
     Ok((Token::new(token), Token::new(worker_token)))
+}
+
+fn setup_token(config: &ServerConfig) -> Result<Option<SetupToken>, StartError> {
+    let token = match (&config.setup_token, &config.setup_token_file) {
+        (Some(token), _) => {
+            let failed = |error| StartError::Token { path: PathBuf::from("OSTLER_SETUP_TOKEN"), error };
+            data_folder::check_token(token.as_str()).map_err(failed)?
+        }
+        (None, Some(path)) => {
+            data_folder::given_token(path).map_err(|error| StartError::Token { path: path.clone(), error })?
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(SetupToken::new(token)))
 }
 
 async fn listen(listen: SocketAddr, may_serve_others: bool) -> Result<TcpListener, StartError> {

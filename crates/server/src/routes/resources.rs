@@ -28,12 +28,14 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
+    // It runs programs, beside the agents and outside of any sandbox.
+    let change = if kind == Kind::McpServer { Need::Manage } else { Need::Write };
     Routes::new()
         .add(Route::get(&all, Need::Read, format!("Resources of kind {kind}.")), move |app, parameters| {
             list(kind, app, parameters)
         })
         .add(
-            Route::post(&all, Need::Write, format!("Puts a resource of kind {kind} in place.")),
+            Route::post(&all, change, format!("Puts a resource of kind {kind} in place.")),
             move |app, parameters, headers, body| apply(kind, app, parameters, headers, body),
         )
         .add(
@@ -41,7 +43,7 @@ fn routes_of(kind: Kind) -> Routes {
             move |app, name, parameters| read(kind, app, name, parameters),
         )
         .add(
-            Route::delete(&one, Need::Write, format!("Deletes a resource of kind {kind}.")),
+            Route::delete(&one, change, format!("Deletes a resource of kind {kind}.")),
             move |app, name, parameters| delete(kind, app, name, parameters),
         )
 }
@@ -74,7 +76,7 @@ async fn apply(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace"])?;
-    let resource = manifest::resource(kind, &headers, &body, parameters.namespace()?)?;
+    let resource = manifest::resource(kind, &headers, &body, &parameters)?;
     Ok(answer(StatusCode::CREATED, &app.control.apply(resource).await?))
 }
 

@@ -57,7 +57,7 @@ async fn create(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace"])?;
-    let mut task = manifest::task(&headers, &body, parameters.namespace()?)?;
+    let mut task = manifest::task(&headers, &body, &parameters)?;
     if let Some(key) = idempotency_key(&headers)? {
         match &task.spec.idempotency_key {
             Some(written) if written != key => {

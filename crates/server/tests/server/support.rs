@@ -11,7 +11,7 @@ use ostler_kernel::{
     runtime::{BoxFuture, Spawned},
 };
 use ostler_link::TokioRuntime;
-use ostler_server::{Server, ServerConfig, StartError, start};
+use ostler_server::{Limits, Server, ServerConfig, StartError, start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,10 +58,14 @@ impl Runtime for Hasty {
     }
 }
 
+const LONG: Duration = Duration::from_secs(4 * 60 * 60);
+
 pub fn config(data: &Path) -> ServerConfig {
     ServerConfig {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         data: data.to_owned(),
+        // Where little time is enough, it would be too little for an answer.
+        limits: Limits { read_within: LONG, write_within: LONG, ..Limits::default() },
         ..ServerConfig::default()
     }
 }
@@ -76,8 +80,14 @@ impl Place {
     }
 
     pub async fn with(runtime: Arc<dyn Runtime>) -> Self {
+        Self::configured(runtime, |_| {}).await
+    }
+
+    pub async fn configured(runtime: Arc<dyn Runtime>, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = start(config(folder.path()), runtime).await.unwrap();
+        let mut config = config(folder.path());
+        change(&mut config);
+        let server = start(config, runtime).await.unwrap();
         Self { server, folder }
     }
 
@@ -116,6 +126,29 @@ impl Place {
         raw::exchange(self.address(), &request).await
     }
 
+    /// As somebody else: `credential` is the header lines that say who.
+    pub async fn send_as(&self, credential: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        raw::exchange(self.address(), self.request_as(credential, method, path, body).as_bytes()).await
+    }
+
+    pub fn request_as(&self, credential: &str, method: &str, path: &str, body: Option<&Value>) -> String {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{credential}{kind}content-length: {}\r\n\r\n{body}",
+            self.address(),
+            body.len()
+        )
+    }
+
+    /// Makes a token of this role for these namespaces, and gives the header line that shows it.
+    pub async fn token(&self, name: &str, role: &str, namespaces: &[&str]) -> String {
+        let body = json!({"name": name, "role": role, "namespaces": namespaces});
+        let reply = self.post("/v1/tokens", &body).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        bearer(reply.json()["token"].as_str().unwrap())
+    }
+
     pub async fn get(&self, path: &str) -> Reply {
         self.send("GET", path, "", b"").await
     }
@@ -134,6 +167,10 @@ impl Place {
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json()["metadata"]["name"].as_str().unwrap().to_owned()
     }
+}
+
+pub fn bearer(token: &str) -> String {
+    format!("authorization: Bearer {token}\r\n")
 }
 
 pub fn task() -> Value {
