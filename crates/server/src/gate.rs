@@ -21,7 +21,7 @@ use crate::{
     auth::Token,
     body,
     hosts::Hosts,
-    limits::{Limits, Payer, Requests, Streams, Within, counted, is_over},
+    limits::{Limits, Payer, Rates, Streams, Within, counted, is_over},
     listen::{Phase, reached},
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
@@ -41,7 +41,7 @@ pub struct App {
     pub itself: Caller,
     pub worker_token: Token,
     pub sign_ins: SignIns,
-    pub requests: Requests,
+    pub rates: Rates,
     pub streams: Arc<Streams>,
     pub hosts: Hosts,
     pub request_ids: RequestIds,
@@ -72,7 +72,10 @@ impl Gate {
         let (mut parts, body) = request.into_parts();
         let request_id = self.app.request_ids.of(&parts.headers);
         let mut response = match self.admit(&mut parts, body, from).await {
-            Ok((body, payer)) => self.serve(Request::from_parts(parts, body), payer).await,
+            Ok((body, caller)) => {
+                let response = self.serve(Request::from_parts(parts, body)).await;
+                if Streams::is_stream(&response) { self.follow(response, caller, from) } else { response }
+            }
             Err(problem) => problem.into_response(),
         };
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -98,10 +101,15 @@ impl Gate {
     }
 
     /// Lets a request in, with who asks in its extensions; or else reads on, so that the refusal is heard.
-    async fn admit(&self, parts: &mut Parts, body: Incoming, from: IpAddr) -> Result<(Body, Payer), Problem> {
+    async fn admit(
+        &self,
+        parts: &mut Parts,
+        body: Incoming,
+        from: IpAddr,
+    ) -> Result<(Body, Option<Caller>), Problem> {
         let app = &*self.app;
         match self.check(parts, from).await {
-            Ok(payer) => Ok((body::read(&*app.runtime, &parts.headers, body).await?.into(), payer)),
+            Ok(caller) => Ok((body::read(&*app.runtime, &parts.headers, body).await?.into(), caller)),
             Err(problem) => {
                 body::discard(&*app.runtime, &parts.headers, body).await;
                 Err(problem)
@@ -109,22 +117,20 @@ impl Gate {
         }
     }
 
-    async fn check(&self, parts: &mut Parts, from: IpAddr) -> Result<Payer, Problem> {
+    /// Who asks, if they may be let in; nobody, where nobody need be known.
+    async fn check(&self, parts: &mut Parts, from: IpAddr) -> Result<Option<Caller>, Problem> {
         let (app, path) = (&*self.app, parts.uri.path());
         app.hosts.check(&parts.uri, &parts.headers)?;
         // Who looks after the server is not held up by those who use it too much.
         let is_counted = !matches!(path, routes::HEALTH | routes::READY);
         let now = app.runtime.monotonic();
         if is_counted {
-            app.requests.take(now)?;
+            app.rates.take(now)?;
         }
         let identity = identify(app, &parts.method, &parts.headers).await;
-        let payer = match &identity {
-            Ok(caller) => Payer::Caller(caller.proof()),
-            Err(_) => Payer::Address(from),
-        };
+        let caller = identity.as_ref().ok().cloned();
         if is_counted {
-            app.requests.take_for(payer, now)?;
+            app.rates.take_for(Payer::of(caller.as_ref(), from), now)?;
         }
         if let Err(problem) = &identity
             && !self.open_paths.contains(path)
@@ -133,11 +139,10 @@ impl Gate {
         }
         parts.extensions.insert(Identity(identity));
         parts.extensions.insert(Peer(from));
-        Ok(payer)
+        Ok(caller)
     }
 
-    async fn serve(&self, request: Request<Body>, payer: Payer) -> Response {
-        let app = &self.app;
+    async fn serve(&self, request: Request<Body>) -> Response {
         let (method, is_unhurried) = (request.method().clone(), request.uri().path() == routes::BACKUP);
         let routed = self.routes.call(request);
         let answering = async move {
@@ -146,26 +151,23 @@ impl Gate {
                 Err(never) => match never {},
             }
         };
-        let response = match is_unhurried {
+        match is_unhurried {
             true => answering.await,
-            false => self.within.answer(&*app.runtime, &method, Box::pin(answering)).await,
-        };
-        if Streams::is_stream(&response) { self.follow(response, payer) } else { response }
+            false => self.within.answer(&*self.app.runtime, &method, Box::pin(answering)).await,
+        }
     }
 
     /// An answer that goes on is counted, and ends with what its caller was let in by.
-    fn follow(&self, response: Response, payer: Payer) -> Response {
+    fn follow(&self, response: Response, caller: Option<Caller>, from: IpAddr) -> Response {
         let app = &self.app;
-        let permit = match app.streams.open(payer) {
+        let permit = match app.streams.open(Payer::of(caller.as_ref(), from)) {
             Ok(permit) => permit,
             Err(problem) => return problem.into_response(),
         };
-        let over = match payer {
-            Payer::Caller(Some(proof)) => {
-                Some(Box::pin(is_over(Arc::clone(&app.control), Arc::clone(&app.runtime), proof)) as _)
-            }
-            Payer::Caller(None) | Payer::Address(_) => None,
-        };
+        // The server's own token can't be taken away while it runs.
+        let over = caller
+            .filter(|caller| caller.proof().is_some())
+            .map(|caller| Box::pin(is_over(Arc::clone(&app.control), Arc::clone(&app.runtime), caller)) as _);
         counted(response, permit, over)
     }
 }

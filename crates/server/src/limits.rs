@@ -14,7 +14,7 @@ pub use bucket::{Buckets, Rate};
 pub use streams::{Streams, counted, is_over};
 pub use within::Within;
 
-use crate::problem::Problem;
+use crate::{access::Caller, problem::Problem};
 
 /// What one server, and one caller of it, may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Limits {
     /// At once.
     pub streams: usize,
     pub streams_per_caller: usize,
+    /// Further ones wait to be accepted. There may be fewer, by the limit of open files.
+    pub connections: usize,
     /// How long an answer may take to what only looks, and to what changes something.
     pub read_within: Duration,
     pub write_within: Duration,
@@ -37,6 +39,7 @@ impl Default for Limits {
             requests_per_caller: 5000,
             streams: 8000,
             streams_per_caller: 4000,
+            connections: 16_384,
             read_within: Duration::from_secs(30),
             write_within: Duration::from_secs(60),
         }
@@ -52,14 +55,20 @@ pub enum Payer {
     Address(IpAddr),
 }
 
+impl Payer {
+    pub fn of(caller: Option<&Caller>, from: IpAddr) -> Self {
+        caller.map_or(Self::Address(from), |caller| Self::Caller(caller.proof()))
+    }
+}
+
 /// Requests of all, and of each.
-pub struct Requests {
+pub struct Rates {
     rate: Rate,
     all: Mutex<Bucket>,
     each: Buckets<Payer>,
 }
 
-impl Requests {
+impl Rates {
     pub fn new(limits: &Limits) -> Self {
         let rate = Rate::of(limits.requests_per_second);
         Self {

@@ -54,6 +54,8 @@ pub type Alive = mpsc::Sender<()>;
 pub struct Acceptor {
     pub gate: Arc<Gate>,
     pub tls: Option<TlsAcceptor>,
+    /// At once; further ones wait.
+    pub connections: usize,
     pub runtime: Arc<dyn Runtime>,
     pub phase: watch::Receiver<Phase>,
     pub alive: Alive,
@@ -61,7 +63,7 @@ pub struct Acceptor {
 
 impl Acceptor {
     pub async fn run(mut self, listener: TcpListener) {
-        let room = Arc::new(Semaphore::new(open_files::connections()));
+        let room = Arc::new(Semaphore::new(open_files::connections().min(self.connections)));
         loop {
             let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             tokio::select! {

@@ -29,7 +29,7 @@ use crate::{
     data_folder,
     gate::{App, Gate},
     hosts::Hosts,
-    limits::{Requests, Streams},
+    limits::{Rates, Streams},
     listen::{Acceptor, Phase},
     request_id::RequestIds,
     store::{Opened, StoreOpenError},
@@ -97,18 +97,12 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let failed = |error| StartError::Data { data: data.clone(), error };
     data_folder::create(&data).map_err(failed)?;
     let (token, worker_token) = tokens(&config, &*runtime)?;
-    let setup_token = setup_token(&config)?;
+    let sign_ins = SignIns::new(tls.is_some(), config.session_ttl, setup_token(&config)?, &*runtime);
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
-    let worker_name = match &store {
-        Opened::Sqlite(_) => "local".to_owned(),
-        Opened::Postgres(_) => data_folder::worker_name(&data, &*runtime).map_err(failed)?,
-    };
-    let control = Control::new(
-        store.port(),
-        Arc::clone(&runtime),
-        ControlConfig { lease: config.lease, keep: config.keep },
-    );
+    let worker_name = worker_name(&store, &data, &*runtime).map_err(failed)?;
+    let of_control = ControlConfig { lease: config.lease, keep: config.keep };
+    let control = Control::new(store.port(), Arc::clone(&runtime), of_control);
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);
@@ -120,29 +114,23 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         token,
         itself: Caller::server(),
         worker_token,
-        sign_ins: SignIns::new(tls.is_some(), config.session_ttl, setup_token, &*runtime),
-        requests: Requests::new(&config.limits),
+        sign_ins,
+        rates: Rates::new(&config.limits),
         streams: Streams::new(config.limits),
-        hosts: Hosts::new(address, tls.is_some()),
+        hosts: Hosts::new(address, tls.is_some(), config.insecure),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
     });
-    let gate = Arc::new(Gate::new(Arc::clone(&app), config.limits));
     let acceptor = Acceptor {
-        gate,
+        gate: Arc::new(Gate::new(Arc::clone(&app), config.limits)),
         tls: tls.clone(),
+        connections: config.limits.connections,
         runtime: Arc::clone(&runtime),
         phase: phases,
         alive: alive_sender,
     };
-    let (sweeper, follower) = (Arc::clone(&app.control), Arc::clone(&app.control));
-    let spawn = |name, future| runtime.spawn(name, future).abort_on_drop();
-    let activities = vec![
-        spawn("accept", Box::pin(acceptor.run(listener))),
-        spawn("sign-ins", Box::pin(async move { sweeper.sweep_sign_ins().await })),
-        spawn("credentials", Box::pin(async move { follower.follow_credentials().await })),
-    ];
+    let activities = activities(acceptor, listener, &app);
     let url = url(address, tls.is_some());
     data_folder::announce(&data, &url).map_err(failed)?;
     let server = Server {
@@ -157,6 +145,24 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     };
     telemetry::listening(server.url());
     Ok(server)
+}
+
+fn worker_name(store: &Opened, data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
+    match store {
+        Opened::Sqlite(_) => Ok("local".to_owned()),
+        Opened::Postgres(_) => data_folder::worker_name(data, runtime),
+    }
+}
+
+/// What goes on as long as the server does.
+fn activities(acceptor: Acceptor, listener: TcpListener, app: &App) -> Vec<AbortOnDrop> {
+    let (sweeper, follower) = (Arc::clone(&app.control), Arc::clone(&app.control));
+    let spawn = |name, future| app.runtime.spawn(name, future).abort_on_drop();
+    vec![
+        spawn("accept", Box::pin(acceptor.run(listener))),
+        spawn("sign-ins", Box::pin(async move { sweeper.sweep_sign_ins().await })),
+        spawn("credentials", Box::pin(async move { follower.follow_credentials().await })),
+    ]
 }
 
 impl Server {

@@ -102,6 +102,7 @@ fn limits(settings: &Settings) -> Limits {
         requests_per_caller: number(&table::REQUESTS_PER_CALLER, usual.requests_per_caller),
         streams: count(&table::STREAMS, usual.streams),
         streams_per_caller: count(&table::STREAMS_PER_CALLER, usual.streams_per_caller),
+        connections: count(&table::CONNECTIONS, usual.connections),
         ..usual
     }
 }

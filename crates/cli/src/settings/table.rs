@@ -97,6 +97,8 @@ settings! {
             "Readers who follow something live at once";
         STREAMS_PER_CALLER: "limits.streams_per_caller", "streams-per-caller", "OSTLER_STREAMS_PER_CALLER", "N", Some("4000"), at_least_one,
             "The same of each token or user";
+        CONNECTIONS: "limits.connections", "connections", "OSTLER_CONNECTIONS", "N", Some("16384"), at_least_one,
+            "Connections at once; further ones wait (fewer, if the limit of open files leaves no room for them)";
     }
     Worker {
         WORKER_NAME: "worker.name", "worker-name", "OSTLER_WORKER_NAME", "NAME", None, name,

@@ -5,6 +5,7 @@ use ostler_kernel::{
     Bundle, Command, Expect, Timestamp, Write,
     resource::{ResourceKey, StoredResource},
 };
+use ostler_spec::DEFAULT_NAMESPACE;
 use ostler_store::{StoreError, StoreExt};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -33,8 +34,8 @@ pub struct Kept<T> {
     pub(super) version: u64,
 }
 
-/// They belong to no namespace.
-const NOWHERE: &str = "";
+/// They belong to no namespace. The store wants one; this one is there in any case, so that no list shows another.
+const NOWHERE: &str = DEFAULT_NAMESPACE;
 
 const AT_ONCE: usize = 500;
 

@@ -30,7 +30,8 @@ pub enum Proof {
 pub struct Holder {
     pub name: String,
     pub grant: Grant,
-    expires_at: Option<Timestamp>,
+    /// From then on it does not count.
+    pub expires_at: Option<Timestamp>,
     /// When its use has to be written down again.
     note_from: Timestamp,
     is_noted: AtomicBool,

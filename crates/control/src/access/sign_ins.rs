@@ -1,7 +1,7 @@
 //! Sign-ins: what stands for a user's name and password for a while. They are kept in the store, so that every server
 //! knows them, under the digest of what the cookie holds.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use ostler_kernel::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct SignedIn {
     pub lasts: Duration,
 }
 
-/// At once, of one user. Whoever signs in once more ends the one that would have ended first.
+/// Of one user. Of more than these, those that would end first are swept away.
 const MOST: usize = 32;
 
 /// Between two looks for those that are over.
@@ -36,7 +36,6 @@ const SWEEP: Duration = Duration::from_secs(60 * 60);
 impl Control {
     /// What the cookie is to hold.
     pub async fn sign_in(&self, user: &Kept<User>, lasts: Duration) -> Result<String, ControlError> {
-        self.make_room(user).await?;
         let secret = make_secret("", &*self.runtime);
         let sign_in = SignIn {
             user: user.name.clone(),
@@ -79,7 +78,7 @@ impl Control {
         self.commit_documents(former.replaced(Internal::SignIn, &prolonged)).await.map(drop)
     }
 
-    /// Removes those that are over, now and then, for as long as it is let.
+    /// Removes those that are over or too many, now and then, for as long as it is let.
     pub async fn sweep_sign_ins(&self) {
         loop {
             match self.forget_sign_ins().await {
@@ -92,38 +91,30 @@ impl Control {
     }
 
     async fn forget_sign_ins(&self) -> Result<usize, ControlError> {
-        let mut seals = BTreeMap::new();
+        let (now, mut found, mut seals) = (self.runtime.now(), Vec::new(), BTreeMap::new());
+        self.all_kept::<SignIn>(Internal::SignIn, |sign_in| found.push(sign_in)).await?;
+        // Behind them: whoever has signed in by then is a user by now.
         self.all_kept::<User>(Internal::User, |user| {
             seals.insert(user.name, user.document.seal);
         })
         .await?;
-        let (now, mut over) = (self.runtime.now(), Vec::new());
-        self.all_kept::<SignIn>(Internal::SignIn, |sign_in| {
-            let SignIn { user, seal, expires_at, .. } = &sign_in.document;
+        let (mut live, mut over) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+        for kept in found {
+            let SignIn { user, seal, expires_at, .. } = &kept.document;
             if *expires_at <= now || seals.get(user) != Some(seal) {
-                over.push(sign_in);
+                over.push(kept);
+            } else {
+                live.entry(user.clone()).or_default().push(kept);
             }
-        })
-        .await?;
+        }
+        for mut own in live.into_values() {
+            own.sort_by_key(|kept| Reverse(kept.document.expires_at));
+            over.extend(own.into_iter().skip(MOST));
+        }
         let mut forgotten = 0;
         for sign_in in over {
             forgotten += usize::from(self.commit_documents(sign_in.removed(Internal::SignIn)).await?);
         }
         Ok(forgotten)
-    }
-
-    async fn make_room(&self, user: &Kept<User>) -> Result<(), ControlError> {
-        let mut own = Vec::new();
-        self.all_kept::<SignIn>(Internal::SignIn, |sign_in| {
-            if sign_in.document.user == user.name {
-                own.push(sign_in);
-            }
-        })
-        .await?;
-        own.sort_by_key(|sign_in| std::cmp::Reverse(sign_in.document.expires_at));
-        for sign_in in own.into_iter().skip(MOST - 1) {
-            self.commit_documents(sign_in.removed(Internal::SignIn)).await?;
-        }
-        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::extract::FromRequestParts;
 use http::{Extensions, StatusCode, request::Parts};
 use ostler_control::access::{Grant, Holder, Proof, Role};
+use ostler_kernel::Timestamp;
 use ostler_spec::Resource;
 
 use super::references;
@@ -41,6 +42,11 @@ impl Caller {
 
     pub fn grant(&self) -> &Grant {
         &self.holder.grant
+    }
+
+    /// When what it showed will not count any more.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.holder.expires_at
     }
 
     pub fn proof(&self) -> Option<Proof> {

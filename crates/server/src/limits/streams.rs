@@ -12,11 +12,11 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::header;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use ostler_control::{Control, access::Proof};
+use ostler_control::Control;
 use ostler_kernel::{Runtime, runtime::BoxFuture};
 
 use super::{Limits, Payer, bucket::lock};
-use crate::problem::Problem;
+use crate::{access::Caller, problem::Problem};
 
 /// Those who follow something are counted as long as they do.
 pub struct Streams {
@@ -81,12 +81,16 @@ impl Drop for Permit {
     }
 }
 
-/// Returns once the proof does not count any more.
-pub async fn is_over(control: Arc<Control>, runtime: Arc<dyn Runtime>, proof: Proof) {
+/// Returns once what the caller was let in by does not count any more, or gives it other rights: then it may ask again,
+/// and is judged anew.
+pub async fn is_over(control: Arc<Control>, runtime: Arc<dyn Runtime>, caller: Caller) {
+    let Some(proof) = caller.proof() else { return };
     let mut changes = control.watch_credentials();
     loop {
         // Who can't be asked about is let go on for the moment: it was let in, and nothing says otherwise.
-        if let Ok(None) = control.holder(proof).await {
+        if let Ok(holder) = control.holder(proof).await
+            && holder.is_none_or(|holder| holder.grant != *caller.grant())
+        {
             return;
         }
         tokio::select! {

@@ -28,8 +28,13 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
-    // It runs programs, beside the agents and outside of any sandbox.
-    let change = if kind == Kind::McpServer { Need::Manage } else { Need::Write };
+    let change = match kind {
+        // It runs programs, beside the agents and outside of any sandbox.
+        Kind::McpServer => Need::Manage,
+        // It bounds those who write in its namespace, and decides between them and others.
+        Kind::Quota => Need::Administer,
+        _ => Need::Write,
+    };
     Routes::new()
         .add(Route::get(&all, Need::Read, format!("Resources of kind {kind}.")), move |app, parameters| {
             list(kind, app, parameters)

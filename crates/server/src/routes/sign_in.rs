@@ -235,6 +235,9 @@ struct Me<'a> {
     method: &'static str,
     #[serde(flatten)]
     grant: &'a Grant,
+    /// Of a sign-in, unless it is used before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
 }
 
 impl<'a> Me<'a> {
@@ -243,10 +246,11 @@ impl<'a> Me<'a> {
             Some(Proof::SignIn(_)) => "session",
             Some(Proof::Token(_)) | None => "token",
         };
-        Self::new(caller.name(), method, caller.grant())
+        let expires_at = caller.expires_at().map(|at| at.to_string());
+        Self { expires_at, ..Self::new(caller.name(), method, caller.grant()) }
     }
 
     fn new(name: &'a str, method: &'static str, grant: &'a Grant) -> Self {
-        Self { authenticated: true, username: name, name, method, grant }
+        Self { authenticated: true, username: name, name, method, grant, expires_at: None }
     }
 }

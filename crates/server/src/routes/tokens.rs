@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{
     answer,
     table::{Need, Route, Routes},
-    users::grant,
+    users::{behind, grant},
 };
 use crate::{
     access::{Caller, check_name},
@@ -71,7 +71,7 @@ impl<'a> View<'a> {
 async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     let parameters = parameters.only(&["limit", "after"])?;
     let limit = parameters.limit()?;
-    let tokens = app.control.tokens(parameters.get("after"), limit + 1).await?;
+    let tokens = app.control.tokens(behind(&parameters)?, limit + 1).await?;
     let views = tokens.iter().map(View::of).collect();
     Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.name.to_owned())))
 }

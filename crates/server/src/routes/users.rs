@@ -35,7 +35,6 @@ pub fn routes() -> Routes {
 #[derive(Serialize)]
 pub struct View<'a> {
     name: &'a str,
-    username: &'a str,
     #[serde(flatten)]
     grant: &'a Grant,
     created_at: String,
@@ -44,16 +43,25 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     pub fn of(user: &'a Kept<User>) -> Self {
         let Kept { name, created_at, document, .. } = user;
-        Self { name, username: name, grant: &document.grant, created_at: created_at.to_string() }
+        Self { name, grant: &document.grant, created_at: created_at.to_string() }
     }
 }
 
 async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     let parameters = parameters.only(&["limit", "after"])?;
     let limit = parameters.limit()?;
-    let users = app.control.users(parameters.get("after"), limit + 1).await?;
+    let users = app.control.users(behind(&parameters)?, limit + 1).await?;
     let views = users.iter().map(View::of).collect();
     Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.name.to_owned())))
+}
+
+/// The name that the page before ended with.
+pub fn behind(parameters: &Parameters) -> Result<Option<&str>, Problem> {
+    let after = parameters.get("after");
+    after
+        .map_or(Ok(()), check_name)
+        .map_err(|message| Problem::bad_parameter(format!("after: {message}")))?;
+    Ok(after)
 }
 
 async fn create(

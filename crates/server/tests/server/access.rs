@@ -74,10 +74,14 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("POST", "/v1/mcp-servers", Admin, In),
     ("GET", "/v1/mcp-servers/{name}", Reader, In),
     ("DELETE", "/v1/mcp-servers/{name}", Admin, In),
+    ("GET", "/v1/quotas", Reader, In),
+    ("POST", "/v1/quotas", Admin, Everywhere),
+    ("GET", "/v1/quotas/{name}", Reader, In),
+    ("DELETE", "/v1/quotas/{name}", Admin, Everywhere),
 ];
 
 /// Declared objects like any other.
-const ORDINARY: [&str; 19] = [
+const ORDINARY: [&str; 18] = [
     "agent-policies",
     "agent-roles",
     "agent-systems",
@@ -87,7 +91,6 @@ const ORDINARY: [&str; 19] = [
     "eval-runs",
     "memories",
     "model-endpoints",
-    "quotas",
     "sealed-secrets",
     "secrets",
     "sessions",

@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use ostler_server::Limits;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use super::{
     bad_input::check,
@@ -113,4 +117,24 @@ async fn who_waits_too_long_is_told_and_what_was_asked_for_is_done() {
     while place.get("/v1/tasks").await.json()["items"].as_array().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn who_finds_no_room_waits_for_a_connection() {
+    let place = Place::configured(runtime(), |config| config.limits.connections = 1).await;
+    let mut first = TcpStream::connect(place.address()).await.unwrap();
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", place.address());
+    let asking = place.send_as("", "GET", "/healthz", None);
+    tokio::pin!(asking);
+    for round in 0..100 {
+        first.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"{\"status\":\"ok\"}") {
+            assert_ne!(first.read_buf(&mut answer).await.unwrap(), 0, "it was cut off");
+        }
+        // The first answer tells that the one connection is ours.
+        assert!(futures_util::poll!(&mut asking).is_pending(), "there were two connections, round {round}");
+    }
+    drop(first);
+    assert_eq!(asking.await.status, 200, "it was only waiting");
 }

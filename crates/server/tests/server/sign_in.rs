@@ -1,13 +1,18 @@
 //! Users who sign in: the first of them, cookies, and what ends them.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use ostler_server::SetupToken;
+use ostler_server::{SetupToken, TlsFiles};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
 
 use super::{
     bad_input::check,
-    support::{Place, Reply, bearer, runtime, sse::Listener},
+    support::{Calendar, Place, Reply, bearer, raw, runtime, sse::Listener},
 };
 
 const PASSWORD: &str = "correct horse battery";
@@ -65,7 +70,8 @@ async fn the_first_user_is_made_by_who_has_the_servers_token() {
 
     let made = place.post("/v1/auth/setup", &body).await;
     assert_eq!((made.status, &made.json()["role"]), (201, &json!("admin")));
-    let me = place.send_as(&cookie(&made), "GET", "/v1/auth/me", None).await.json();
+    let mut me = place.send_as(&cookie(&made), "GET", "/v1/auth/me", None).await.json();
+    assert!(me.as_object_mut().unwrap().remove("expires_at").is_some());
     let expected = json!({
         "authenticated": true, "username": "ada", "name": "ada", "method": "session", "role": "admin", "namespaces": ["*"],
     });
@@ -239,20 +245,28 @@ async fn an_admin_gives_another_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_ends_by_itself() {
-    let lasts = Duration::from_millis(700);
-    let place = Place::configured(runtime(), |config| config.session_ttl = lasts).await;
+async fn a_sign_in_ends_a_day_after_its_last_use() {
+    let calendar = Calendar::new(runtime());
+    let place = Place::with(Arc::clone(&calendar) as _).await;
     let cookie = cookie(&place.post("/v1/auth/setup", &named("ada", PASSWORD)).await);
-    assert_eq!(place.send_as(&cookie, "GET", "/v1/version", None).await.status, 200);
-    // Each use prolongs it: it outlives its time several times over.
-    let (runtime, begun) = (runtime(), std::time::Duration::ZERO);
-    let start = runtime.monotonic();
-    while runtime.monotonic() - start < lasts * 3 + begun {
-        assert_eq!(place.send_as(&cookie, "GET", "/v1/version", None).await.status, 200);
-        runtime.sleep(Duration::from_millis(20)).await;
+    let ask = async || place.send_as(&cookie, "GET", "/v1/auth/me", None).await.json();
+    let mut last = ask().await["expires_at"].clone();
+    // Used now and then, it outlives its day.
+    for hours in (4..80).step_by(4) {
+        calendar.turn_on(4);
+        loop {
+            let me = ask().await;
+            assert_eq!(me["authenticated"], true, "after {hours} hours");
+            if me["expires_at"] != last {
+                last = me["expires_at"].clone();
+                break;
+            }
+        }
     }
-    runtime.sleep(lasts).await;
-    check(&place.send_as(&cookie, "GET", "/v1/version", None).await, 401, "unauthorized", "sign-in is over");
+    calendar.turn_on(24);
+    assert_eq!(ask().await, json!({"authenticated": false}));
+    let reply = place.send_as(&cookie, "GET", "/v1/version", None).await;
+    check(&reply, 401, "unauthorized", "sign-in is over");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,4 +321,49 @@ async fn bodies_that_make_no_sense() {
     assert_eq!(login(&place, "ada", &long).await.status, 401);
     assert_eq!(login(&place, &long, PASSWORD).await.status, 401);
     check(&place.get("/v1/auth/config?x=1").await, 400, "bad_parameter", "takes none");
+}
+
+/// Over TLS the cookie has another name, which only this host can set, and goes nowhere else.
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_the_cookie_stays_there() {
+    let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let certificate = write("cert.pem", certified.cert.pem());
+    let key = write("key.pem", certified.signing_key.serialize_pem());
+    let tls = TlsFiles { certificate, key };
+    let place = Place::configured(runtime(), |config| config.tls = Some(tls)).await;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certified.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let client = Arc::new(builder.unwrap().with_root_certificates(roots).with_no_client_auth());
+    let exchange = async |request: String| {
+        let stream = TcpStream::connect(place.address()).await.unwrap();
+        let connector = TlsConnector::from(Arc::clone(&client));
+        let mut stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        // A server that closes without a word of goodbye has still said all.
+        let _ = stream.read_to_end(&mut bytes).await;
+        raw::parse(&bytes)
+    };
+    let body = named("ada", PASSWORD);
+    let admin = bearer(place.server.token());
+    let made = exchange(place.request_as(&admin, "POST", "/v1/auth/setup", Some(&body))).await;
+    let set = made.header("set-cookie").unwrap_or_else(|| panic!("{made:?}")).to_owned();
+    let (pair, attributes) = set.split_once(';').unwrap();
+    assert!(pair.starts_with("__Host-ostler_session="), "{set}");
+    assert_eq!(attributes, " Path=/; HttpOnly; SameSite=Lax; Secure");
+    let ask =
+        async |cookie: String| exchange(place.request_as(&cookie, "GET", "/v1/agents", None)).await.status;
+    assert_eq!(ask(format!("cookie: {pair}\r\n")).await, 200);
+    let without_prefix = pair.trim_start_matches("__Host-");
+    assert_eq!(ask(format!("cookie: {without_prefix}\r\n")).await, 401, "someone on the way may have set it");
+    let plain = format!("cookie: {pair}\r\norigin: http://{}\r\n", place.address());
+    assert_eq!(ask(plain).await, 403, "from a page that did not come over TLS");
 }

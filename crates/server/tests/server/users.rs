@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{bad_input::check, support::Place};
+use super::{
+    bad_input::check,
+    support::{Place, sse::Listener},
+};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -35,6 +38,9 @@ async fn a_user_may_what_they_were_given_and_changes_count_at_once() {
     check(&place.post("/v1/auth/users", &body).await, 409, "conflict", "already");
 
     let ada = cookie(&place, "ada@example.org", PASSWORD).await.unwrap();
+    let task = place.task().await;
+    let mut reader = Listener::open_as(&place, &ada, &task, "").await;
+    assert_eq!(reader.next().await.unwrap().id, Some(1));
     let agent = super::support::agent("another");
     assert_eq!(place.send_as(&ada, "GET", "/v1/agents", None).await.status, 200);
     check(&place.send_as(&ada, "GET", "/v1/agents?namespace=other", None).await, 403, "forbidden", "other");
@@ -50,6 +56,7 @@ async fn a_user_may_what_they_were_given_and_changes_count_at_once() {
     let moved = patch(&place, "ada@example.org", json!({"namespaces": ["other"]})).await.json();
     assert_eq!((&moved["role"], &moved["namespaces"]), (&json!("writer"), &json!(["other"])));
     check(&place.send_as(&ada, "GET", "/v1/agents", None).await, 403, "forbidden", "default");
+    assert_eq!(reader.rest().await, [], "who was following has to ask again");
     assert_eq!(
         patch(&place, "ada@example.org", json!({"password": "another long password"})).await.status,
         200
