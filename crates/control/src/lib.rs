@@ -3,6 +3,7 @@
 //! Everything decided here is decided on what was read, and counts only if that is still true when it is
 //! committed: a refusal means to look again. Nothing that matters is kept in memory alone.
 
+pub mod access;
 pub mod commands;
 pub mod error;
 pub mod feed;
@@ -36,6 +37,7 @@ pub use resources::{Effect, Precondition, ResourcePage};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
+    access::Credentials,
     feed::Hub,
     leases::Leases,
     plans::Plans,
@@ -67,6 +69,7 @@ pub struct Control {
     store: Arc<dyn Store>,
     runtime: Arc<dyn Runtime>,
     config: ControlConfig,
+    credentials: Credentials,
     leases: Leases,
     plans: Plans,
     quotas: Quotas,
@@ -85,6 +88,7 @@ pub struct Background {
 impl Control {
     pub fn new(store: Arc<dyn Store>, runtime: Arc<dyn Runtime>, config: ControlConfig) -> Arc<Self> {
         Arc::new(Self {
+            credentials: Credentials::new(store.watch()),
             plans: Plans::new(store.watch()),
             store,
             runtime,

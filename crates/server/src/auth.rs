@@ -1,10 +1,10 @@
-//! Who may ask: the bearer of the server's token.
+//! Tokens that were given to the server itself: its own, and that of workers.
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, header};
+use ostler_control::access::is_same;
 
 use crate::problem::Problem;
 
-/// What every request but the health check has to show; the link has one of its own.
 pub struct Token(String);
 
 impl Token {
@@ -16,31 +16,26 @@ impl Token {
         &self.0
     }
 
+    pub fn is(&self, given: &[u8]) -> bool {
+        is_same(given, self.0.as_bytes())
+    }
+
+    /// Whether a request shows it.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let refuse = |detail: &str| {
-            Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).remedy(
-                "send `Authorization: Bearer <token>`; the token is in the file `token` of the data folder",
-            )
-        };
         let Some(value) = headers.get(header::AUTHORIZATION) else {
-            return Err(refuse("the request has no token"));
+            return Err(Problem::unauthorized("the request has no token"));
         };
         let Some(token) = bearer(value.as_bytes()) else {
-            return Err(refuse("the Authorization header holds no bearer token"));
+            return Err(Problem::unauthorized("the Authorization header holds no bearer token"));
         };
-        if is_same(token, self.0.as_bytes()) { Ok(()) } else { Err(refuse("the token is not valid here")) }
+        if self.is(token) { Ok(()) } else { Err(Problem::unauthorized("the token is not valid here")) }
     }
 }
 
-fn bearer(value: &[u8]) -> Option<&[u8]> {
+/// What stands behind `Bearer`.
+pub fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
-}
-
-/// Takes the same time wherever the two differ, so that a token can't be guessed letter by letter.
-fn is_same(given: &[u8], expected: &[u8]) -> bool {
-    let differences = given.iter().zip(expected).fold(0, |all, (left, right)| all | (left ^ right));
-    std::hint::black_box(differences) == 0 && given.len() == expected.len()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::StoreAddress;
+use crate::{Limits, SetupToken, StoreAddress};
 
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -19,6 +19,12 @@ pub struct ServerConfig {
     /// folder.
     pub token_file: Option<PathBuf>,
     pub worker_token_file: Option<PathBuf>,
+    /// Lets its bearer make the first user: as it is, or a file that holds it.
+    pub setup_token: Option<SetupToken>,
+    pub setup_token_file: Option<PathBuf>,
+    /// How long a user stays signed in behind the last request.
+    pub session_ttl: Duration,
+    pub limits: Limits,
     /// The folder of the token and `server.json`, and of the store unless that is elsewhere. Made if it isn't there.
     pub data: PathBuf,
     pub store: StoreAddress,
@@ -51,6 +57,10 @@ impl Default for ServerConfig {
             insecure: false,
             token_file: None,
             worker_token_file: None,
+            setup_token: None,
+            setup_token_file: None,
+            session_ttl: Duration::from_secs(24 * 60 * 60),
+            limits: Limits::default(),
             data: PathBuf::from(".ostler"),
             store: StoreAddress::default(),
             lease: Duration::from_secs(30),

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ostler_control::access::make_secret;
 use ostler_kernel::Runtime;
 use serde_json::json;
 
@@ -46,18 +47,21 @@ pub fn sweep(data: &Path) {
 
 /// The token of this folder.
 pub fn token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
-    made_once(&data.join(TOKEN), || make_token("ostler_", runtime))
+    made_once(&data.join(TOKEN), || make_secret("ostler_", runtime))
 }
 
 /// The token of workers that dial this folder's server.
 pub fn worker_token(data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
-    made_once(&data.join(WORKER_TOKEN), || make_token("ostlerw_", runtime))
+    made_once(&data.join(WORKER_TOKEN), || make_secret("ostlerw_", runtime))
 }
 
 /// A token that someone else has made.
 pub fn given_token(path: &Path) -> io::Result<String> {
-    let text = fs::read_to_string(path)?;
-    let token = text.trim();
+    check_token(fs::read_to_string(path)?.trim())
+}
+
+/// Whether someone else's token is one.
+pub fn check_token(token: &str) -> io::Result<String> {
     // Shorter ones can be guessed, and others can't be sent.
     if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = "expected one token of at least 16 letters, digits and signs";
@@ -104,22 +108,4 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&part, path)
-}
-
-/// 32 random bytes as 52 letters and digits, those that can't be mistaken for one another.
-fn make_token(prefix: &str, runtime: &dyn Runtime) -> String {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let mut token = String::from(prefix);
-    let (mut bits, mut count) = (0_u128, 0_u32);
-    for word in [runtime.random(), runtime.random(), runtime.random(), runtime.random()] {
-        bits = bits << 64 | u128::from(word);
-        count += 64;
-        while count >= 5 {
-            count -= 5;
-            token.push(char::from(ALPHABET[(bits >> count) as usize & 31]));
-        }
-    }
-    // One bit is left: the last letter holds it alone.
-    token.push(char::from(ALPHABET[(bits << (5 - count)) as usize & 31]));
-    token
 }

@@ -2,7 +2,9 @@
 //! from where, the body read within bounds, and problems written out.
 
 use std::{
+    collections::BTreeSet,
     convert::Infallible,
+    net::IpAddr,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -22,9 +24,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
 use crate::{
+    access::{Caller, Identity, Peer, SignIns, identify},
     auth::Token,
     body,
     hosts::Hosts,
+    limits::{Limits, Payer, Rates, Streams, Within, counted, is_over},
     listen::{Phase, reached},
     metrics::Requests,
     problem::Problem,
@@ -41,7 +45,12 @@ pub struct App {
     pub runtime: Arc<dyn Runtime>,
     pub data: PathBuf,
     pub token: Token,
+    /// Who shows that token.
+    pub itself: Caller,
     pub worker_token: Token,
+    pub sign_ins: SignIns,
+    pub rates: Rates,
+    pub streams: Arc<Streams>,
     pub hosts: Hosts,
     pub request_ids: RequestIds,
     pub phase: watch::Receiver<Phase>,
@@ -71,25 +80,30 @@ impl App {
 pub struct Gate {
     app: Arc<App>,
     routes: TowerToHyperService<axum::Router>,
+    open_paths: BTreeSet<String>,
+    within: Within,
     link: LinkServer,
 }
 
 impl Gate {
-    pub fn new(app: Arc<App>) -> Self {
+    pub fn new(app: Arc<App>, limits: Limits) -> Self {
         let routes = TowerToHyperService::new(routes::all(Arc::clone(&app)));
         let link = LinkServer::new(Arc::clone(&app.control) as _, Arc::clone(&app.runtime));
-        Self { app, routes, link }
+        Self { app, routes, open_paths: routes::open_paths(), within: Within::new(limits), link }
     }
 
-    pub async fn answer(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
+    pub async fn answer(&self, request: Request<Incoming>, from: IpAddr) -> Result<Response, Infallible> {
         if LinkServer::is_meant(request.uri().path()) {
             return Ok(self.answer_worker(request).await.map(Body::new));
         }
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let (method, began) = (parts.method.clone(), self.app.runtime.monotonic());
         let request_id = self.app.request_ids.of(&parts.headers);
-        let mut response = match self.admit(&parts, body).await {
-            Ok(body) => self.routes.call(Request::from_parts(parts, body)).await?,
+        let mut response = match self.admit(&mut parts, body, from).await {
+            Ok((body, caller)) => {
+                let response = self.serve(Request::from_parts(parts, body)).await;
+                if Streams::is_stream(&response) { self.follow(response, caller, from) } else { response }
+            }
             Err(problem) => problem.into_response(),
         };
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -116,16 +130,74 @@ impl Gate {
         self.link.answer(request, Box::pin(closing)).await
     }
 
-    async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Body, Problem> {
+    /// Lets a request in, with who asks in its extensions; or else reads on, so that the refusal is heard.
+    async fn admit(
+        &self,
+        parts: &mut Parts,
+        body: Incoming,
+        from: IpAddr,
+    ) -> Result<(Body, Option<Caller>), Problem> {
         let app = &*self.app;
-        let checked = app.hosts.check(&parts.uri, &parts.headers).and_then(|()| match parts.uri.path() {
-            routes::HEALTH | routes::READY => Ok(()),
-            _ => app.token.check(&parts.headers),
-        });
-        if let Err(problem) = checked {
-            body::discard(&*app.runtime, &parts.headers, body).await;
-            return Err(problem);
+        match self.check(parts, from).await {
+            Ok(caller) => Ok((body::read(&*app.runtime, &parts.headers, body).await?.into(), caller)),
+            Err(problem) => {
+                body::discard(&*app.runtime, &parts.headers, body).await;
+                Err(problem)
+            }
         }
-        Ok(body::read(&*app.runtime, &parts.headers, body).await?.into())
+    }
+
+    /// Who asks, if they may be let in; nobody, where nobody need be known.
+    async fn check(&self, parts: &mut Parts, from: IpAddr) -> Result<Option<Caller>, Problem> {
+        let (app, path) = (&*self.app, parts.uri.path());
+        app.hosts.check(&parts.uri, &parts.headers)?;
+        // Who looks after the server is not held up by those who use it too much.
+        let is_counted = !matches!(path, routes::HEALTH | routes::READY);
+        let now = app.runtime.monotonic();
+        if is_counted {
+            app.rates.take(now)?;
+        }
+        let identity = identify(app, &parts.method, &parts.headers).await;
+        let caller = identity.as_ref().ok().cloned();
+        if is_counted {
+            app.rates.take_for(Payer::of(caller.as_ref(), from), now)?;
+        }
+        if let Err(problem) = &identity
+            && !self.open_paths.contains(path)
+        {
+            return Err(problem.clone());
+        }
+        parts.extensions.insert(Identity(identity));
+        parts.extensions.insert(Peer(from));
+        Ok(caller)
+    }
+
+    async fn serve(&self, request: Request<Body>) -> Response {
+        let (method, is_unhurried) = (request.method().clone(), request.uri().path() == routes::BACKUP);
+        let routed = self.routes.call(request);
+        let answering = async move {
+            match routed.await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        };
+        match is_unhurried {
+            true => answering.await,
+            false => self.within.answer(&*self.app.runtime, &method, Box::pin(answering)).await,
+        }
+    }
+
+    /// An answer that goes on is counted, and ends with what its caller was let in by.
+    fn follow(&self, response: Response, caller: Option<Caller>, from: IpAddr) -> Response {
+        let app = &self.app;
+        let permit = match app.streams.open(Payer::of(caller.as_ref(), from)) {
+            Ok(permit) => permit,
+            Err(problem) => return problem.into_response(),
+        };
+        // The server's own token can't be taken away while it runs.
+        let over = caller
+            .filter(|caller| caller.proof().is_some())
+            .map(|caller| Box::pin(is_over(Arc::clone(&app.control), Arc::clone(&app.runtime), caller)) as _);
+        counted(response, permit, over)
     }
 }

@@ -12,12 +12,18 @@ pub struct Hosts {
     listen: SocketAddr,
     /// As nearly every request names us, so that it need not be taken apart.
     usual: String,
-    scheme: &'static str,
+    schemes: &'static [&'static str],
 }
 
 impl Hosts {
-    pub fn new(listen: SocketAddr, is_tls: bool) -> Self {
-        Self { listen, usual: listen.to_string(), scheme: if is_tls { "https://" } else { "http://" } }
+    /// Something in front of a server may speak TLS for it (`behind_tls`): then its pages come by that.
+    pub fn new(listen: SocketAddr, is_tls: bool, behind_tls: bool) -> Self {
+        let schemes: &[&str] = match (is_tls, behind_tls) {
+            (true, _) => &["https://"],
+            (false, true) => &["http://", "https://"],
+            (false, false) => &["http://"],
+        };
+        Self { listen, usual: listen.to_string(), schemes }
     }
 
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
@@ -53,8 +59,10 @@ impl Hosts {
     }
 
     fn is_same_origin(&self, origin: &[u8], host: &str) -> bool {
-        let scheme = self.scheme.as_bytes();
-        origin.strip_prefix(scheme).is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
+        self.schemes.iter().any(|scheme| {
+            let named = origin.strip_prefix(scheme.as_bytes());
+            named.is_some_and(|named| named.eq_ignore_ascii_case(host.as_bytes()))
+        })
     }
 }
 
@@ -82,12 +90,15 @@ mod tests {
     use super::*;
 
     fn check_at(listen: [u8; 4], is_tls: bool, host: &str, origin: Option<&str>) -> bool {
+        check_with(Hosts::new(SocketAddr::from((listen, 7070)), is_tls, false), host, origin)
+    }
+
+    fn check_with(hosts: Hosts, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let hosts = Hosts::new(SocketAddr::from((listen, 7070)), is_tls);
         hosts.check(&Uri::from_static("/v1/tasks"), &headers).is_ok()
     }
 
@@ -111,6 +122,16 @@ mod tests {
         for origin in ["http://evil.example", "http://localhost:7071", "https://localhost:7070", "null"] {
             assert!(!check("localhost:7070", Some(origin)), "{origin} was let in");
         }
+    }
+
+    #[test]
+    fn what_speaks_tls_for_a_server_serves_its_pages() {
+        let check = |origin| {
+            let hosts = Hosts::new(SocketAddr::from(([10, 0, 0, 1], 7070)), false, true);
+            check_with(hosts, "ostler.example", Some(origin))
+        };
+        assert!(check("https://ostler.example") && check("http://ostler.example"));
+        assert!(!check("https://evil.example") && !check("ftp://ostler.example") && !check("null"));
     }
 
     #[test]

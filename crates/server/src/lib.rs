@@ -9,9 +9,11 @@ mod server;
 mod gate;
 mod listen;
 
+mod access;
 mod auth;
 mod body;
 mod hosts;
+mod limits;
 mod request_id;
 
 mod codes;
@@ -19,6 +21,7 @@ mod problem;
 mod routes;
 mod wire;
 
+mod fields;
 mod json;
 mod manifest;
 mod metrics;
@@ -33,9 +36,12 @@ mod store;
 mod telemetry;
 mod tls;
 
+pub use access::SetupToken;
 pub use codes::{ApiCode, CODES};
 pub use config::{ServerConfig, TlsFiles};
+pub use limits::Limits;
 pub use openapi::description;
+pub use routes::{Need, Route, table as route_table};
 pub use server::{Server, StartError, start};
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
 pub use tls::TlsSetupError;

@@ -1,6 +1,6 @@
 //! Accepts connections and serves each until it is closed, or until the server stops.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::service::service_fn;
 use hyper_util::{
@@ -54,6 +54,8 @@ pub type Alive = mpsc::Sender<()>;
 pub struct Acceptor {
     pub gate: Arc<Gate>,
     pub tls: Option<TlsAcceptor>,
+    /// At once; further ones wait.
+    pub connections: usize,
     pub runtime: Arc<dyn Runtime>,
     pub phase: watch::Receiver<Phase>,
     pub alive: Alive,
@@ -61,12 +63,12 @@ pub struct Acceptor {
 
 impl Acceptor {
     pub async fn run(mut self, listener: TcpListener) {
-        let room = Arc::new(Semaphore::new(open_files::connections()));
+        let room = Arc::new(Semaphore::new(open_files::connections().min(self.connections)));
         loop {
             let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.serve(stream, permit),
+                    Ok((stream, from)) => self.serve(stream, from.ip(), permit),
                     Err(error) => self.pause(&error).await,
                 },
                 () = reached(&mut self.phase, Phase::Draining) => return,
@@ -74,12 +76,12 @@ impl Acceptor {
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, from: IpAddr, permit: OwnedSemaphorePermit) {
         // Answers are written whole, so there is nothing to wait for. Without it they are only slower.
         let _ = stream.set_nodelay(true);
         let acceptor = self.clone();
         let connection = async move {
-            acceptor.connection(stream).await;
+            acceptor.connection(stream, from).await;
             drop((permit, acceptor.alive));
         };
         self.runtime.spawn("connection", Box::pin(connection)).detach();
@@ -90,15 +92,15 @@ impl Acceptor {
         self.runtime.sleep(PAUSE).await;
     }
 
-    async fn connection(&self, stream: TcpStream) {
+    async fn connection(&self, stream: TcpStream, from: IpAddr) {
         let mut phase = self.phase.clone();
         let begun = tokio::select! {
             begun = timeout(&*self.runtime, SILENT_FOR, self.begin(stream)) => begun,
             () = reached(&mut phase, Phase::Draining) => return,
         };
         match begun {
-            Ok(Ok(Begun::Plain(stream, http))) => self.serve_http(stream, http).await,
-            Ok(Ok(Begun::Tls(stream, http))) => self.serve_http(*stream, http).await,
+            Ok(Ok(Begun::Plain(stream, http))) => self.serve_http(stream, from, http).await,
+            Ok(Ok(Begun::Tls(stream, http))) => self.serve_http(*stream, from, http).await,
             Ok(Err(error)) => telemetry::not_begun(&error),
             Err(_) => {}
         }
@@ -129,11 +131,16 @@ impl Acceptor {
         }
     }
 
-    async fn serve_http(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, http: Http) {
+    async fn serve_http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        from: IpAddr,
+        http: Http,
+    ) {
         let gate = Arc::clone(&self.gate);
         let service = service_fn(move |request| {
             let gate = Arc::clone(&gate);
-            async move { gate.answer(request).await }
+            async move { gate.answer(request, from).await }
         });
         let builder = builder(http);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));

@@ -7,7 +7,7 @@ use ostler_control::NewTask;
 use ostler_spec::{ApiVersion, Kind, Path, Resource};
 use serde_json::{Map, Value, json};
 
-use crate::{json, problem::Problem};
+use crate::{json, parameters::Parameters, problem::Problem};
 
 /// How problems name what was sent.
 const SOURCE: &str = "body";
@@ -21,13 +21,15 @@ enum Format {
     Yaml,
 }
 
-/// The object that a body declares. `namespace` is the one in the address, if there is one.
+/// The object that a body declares, in a namespace that the caller is let into, with nothing in it that leads elsewhere.
+/// The address may say the namespace too.
 pub fn resource(
     kind: Kind,
     headers: &HeaderMap,
     body: &[u8],
-    namespace: Option<&str>,
+    parameters: &Parameters,
 ) -> Result<Resource, Problem> {
+    let namespace = parameters.namespace()?;
     let (format, text) = (format(headers)?, text(body)?);
     if format == Format::Json {
         json::check(text)?;
@@ -42,11 +44,13 @@ pub fn resource(
             Some(_) => return Err(two_namespaces(&resource.metadata.namespace, namespace)),
         }
     }
+    parameters.caller()?.check_resource(&resource)?;
     Ok(resource)
 }
 
 /// The task that a body asks for; its name may be missing.
-pub fn task(headers: &HeaderMap, body: &[u8], namespace: Option<&str>) -> Result<NewTask, Problem> {
+pub fn task(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<NewTask, Problem> {
+    let namespace = parameters.namespace()?;
     let (format, text) = (format(headers)?, text(body)?);
     let mut document = value(format, text)?;
     let metadata = document
@@ -68,6 +72,7 @@ pub fn task(headers: &HeaderMap, body: &[u8], namespace: Option<&str>) -> Result
         _ => ostler_spec::from_json(&document).map_err(|problems| Problem::invalid_manifest(&problems))?,
     };
     check_kind(Kind::Task, &resource)?;
+    parameters.caller()?.check_resource(&resource)?;
     let mut task =
         NewTask::from_resource(resource).ok_or_else(|| wrong_kind(Kind::Task, "something else"))?;
     if !is_named {
@@ -108,8 +113,9 @@ pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem>
 pub fn rerun(
     headers: &HeaderMap,
     body: &[u8],
-    namespace: Option<&str>,
+    parameters: &Parameters,
 ) -> Result<(String, String, ApiVersion), Problem> {
+    let namespace = parameters.namespace()?;
     let mut document = value(format(headers)?, text(body)?)?;
     let refuse = |path: &str, message: &str| {
         Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::of(path), message)])
@@ -127,6 +133,7 @@ pub fn rerun(
     let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
     let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
     let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
+    parameters.caller()?.check_namespace(&namespace)?;
     Ok((namespace, name, api_version))
 }
 

@@ -45,6 +45,7 @@ fn of(table: &[Route]) -> Value {
             "responses": refused(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "The server's token, or one that was made by it."},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "ostler_session", "description": "Of a user who has signed in."},
             },
         },
     })
@@ -74,7 +75,13 @@ fn operation(route: &Route) -> Value {
 fn security(need: Need) -> Value {
     match need {
         Need::Nothing => json!([]),
-        Need::Read | Need::Write | Need::Report | Need::Administer => json!([{"bearer": []}]),
+        Need::SignIn
+        | Need::Read
+        | Need::Oversee
+        | Need::Write
+        | Need::Report
+        | Need::Manage
+        | Need::Administer => json!([{"bearer": []}, {"cookie": []}]),
     }
 }
 
@@ -135,7 +142,7 @@ fn responses(route: &Route) -> Value {
 }
 
 /// Why a request can be refused.
-const REFUSALS: [(u16, &str); 11] = [
+const REFUSALS: [(u16, &str); 12] = [
     (400, "What was asked for can't be meant."),
     (401, "The request has no valid token."),
     (403, "The caller may not, or comes from a page of another site."),
@@ -147,6 +154,7 @@ const REFUSALS: [(u16, &str); 11] = [
     (422, "It asks for something that is not available in this version."),
     (429, "Too many at once; Retry-After says when to come back."),
     (503, "The store is away."),
+    (504, "The answer took too long; what was begun is finished."),
 ];
 
 fn refused() -> Value {
@@ -184,7 +192,7 @@ fn refusals(route: &Route) -> Vec<u16> {
     let is_named = names_in(&route.path).next().is_some();
     let changes = route.method != http::Method::GET;
     let can = |status: u16| match status {
-        401 => route.need != Need::Nothing,
+        401 => route.need != Need::Nothing || route.path.starts_with("/v1/auth/"),
         404 => is_named || changes,
         408 | 409 | 413 | 415 => changes,
         _ => true,

@@ -1,5 +1,6 @@
 //! What stands behind the question mark of an address. Nothing is guessed: a name that a route does not know,
-//! one given twice, or a value out of its range is refused.
+//! one given twice, or a value out of its range is refused; and so is a namespace that the caller is not let into, here
+//! where every handler has to ask for it.
 
 use axum::extract::{FromRequestParts, Path};
 use http::{HeaderMap, HeaderName, request::Parts};
@@ -7,13 +8,19 @@ use ostler_control::Effect;
 use ostler_kernel::Selector;
 use ostler_spec::{DEFAULT_NAMESPACE, check_namespace};
 
-use crate::problem::Problem;
+use crate::{
+    access::{Caller, Identity},
+    problem::Problem,
+};
 
 pub const DEFAULT_LIMIT: usize = 100;
 pub const MAX_LIMIT: usize = 1000;
 
-#[derive(Debug, Default)]
-pub struct Parameters(Vec<(String, String)>);
+#[derive(Debug)]
+pub struct Parameters {
+    given: Vec<(String, String)>,
+    caller: Result<Caller, Problem>,
+}
 
 /// Which namespaces a list shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +32,7 @@ pub enum Scope {
 impl Parameters {
     /// Refuses every name but these.
     pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
-        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        match self.given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             None => Ok(self),
             Some((name, _)) if known.is_empty() => {
                 Err(Problem::bad_parameter(format!("unknown parameter {name:?}; this route takes none")))
@@ -37,8 +44,13 @@ impl Parameters {
         }
     }
 
+    /// Who asks. Routes that ask for nothing may have nobody.
+    pub fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().map_err(Clone::clone)
+    }
+
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The namespace, if one is named.
@@ -53,12 +65,15 @@ impl Parameters {
     }
 
     pub fn namespace_or_default(&self) -> Result<&str, Problem> {
-        Ok(self.namespace()?.unwrap_or(DEFAULT_NAMESPACE))
+        let namespace = self.namespace()?.unwrap_or(DEFAULT_NAMESPACE);
+        self.caller()?.check_namespace(namespace)?;
+        Ok(namespace)
     }
 
+    /// The namespaces that a list is to show, each of which the caller is let into.
     pub fn scope(&self) -> Result<Scope, Problem> {
         match self.get("namespace") {
-            Some("*") => Ok(Scope::All),
+            Some("*") => self.caller()?.check_all_namespaces().map(|()| Scope::All),
             _ => Ok(Scope::One(self.namespace_or_default()?.to_owned())),
         }
     }
@@ -105,6 +120,15 @@ impl Parameters {
         Ok(if is_dry { Effect::DryRun } else { Effect::Real })
     }
 
+    /// Whatever becomes of it: a namespace that is named is one that the caller is let into.
+    fn check_named(&self) -> Result<(), Problem> {
+        match (self.get("namespace"), &self.caller) {
+            (Some("*"), Ok(caller)) => caller.check_all_namespaces(),
+            (Some(namespace), Ok(caller)) => caller.check_namespace(namespace),
+            (None, _) | (_, Err(_)) => Ok(()),
+        }
+    }
+
     /// A place in a log: 0 is before its first event.
     pub fn place(&self, name: &str) -> Result<Option<u64>, Problem> {
         self.get(name).map(|text| place(name, text)).transpose()
@@ -138,17 +162,19 @@ impl<S: Sync> FromRequestParts<S> for Parameters {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut parameters: Vec<(String, String)> = Vec::new();
+        let mut given: Vec<(String, String)> = Vec::new();
         let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            if parameters.iter().any(|(known, _)| *known == name) {
+            if given.iter().any(|(known, _)| *known == name) {
                 return Err(Problem::bad_parameter(format!("{name}: given twice")));
             }
-            parameters.push((name, value));
+            given.push((name, value));
         }
-        Ok(Self(parameters))
+        let parameters = Self { given, caller: Identity::of(&parts.extensions) };
+        parameters.check_named()?;
+        Ok(parameters)
     }
 }
 
@@ -194,7 +220,9 @@ mod tests {
     use super::*;
 
     async fn parse(query: &str) -> Result<Parameters, Problem> {
-        let request = http::Request::builder().uri(format!("/x?{query}")).body(()).unwrap();
+        let identity = Identity(Ok(Caller::server()));
+        let request =
+            http::Request::builder().uri(format!("/x?{query}")).extension(identity).body(()).unwrap();
         Parameters::from_request_parts(&mut request.into_parts().0, &()).await
     }
 

@@ -1,7 +1,7 @@
 //! What a caller is told when something is refused: a problem document (RFC 9457) with a stable code, a
 //! sentence that helps, and where there is one a way out.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub struct Problem {
     code: &'static str,
     detail: String,
     problems: Vec<FieldProblem>,
-    remedy: Option<&'static str>,
+    remedy: Option<Cow<'static, str>>,
     /// When it may be worth another try.
     retry_after: Option<Duration>,
 }
@@ -45,9 +45,40 @@ impl Problem {
         &self.detail
     }
 
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     #[must_use]
-    pub fn remedy(self, remedy: &'static str) -> Self {
-        Self { remedy: Some(remedy), ..self }
+    pub fn remedy(self, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    /// It is worth another try so much later.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self { retry_after: Some(delay), ..self }
+    }
+
+    pub fn unauthorized(detail: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail).remedy(
+            "send `Authorization: Bearer <token>`; the server's own token is in the file `token` of its data folder",
+        )
+    }
+
+    /// More than may be at once or in so short a time.
+    pub fn too_many(detail: &str, delay: Duration) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
+            .remedy("send it again after the time in Retry-After")
+            .after(delay)
+    }
+
+    /// A mistake in a body that is no manifest.
+    pub fn invalid_body(field: &str, message: impl Into<String>) -> Self {
+        let (path, message) = (field.to_owned(), message.into());
+        let detail = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+        let problem = FieldProblem { path, message, suggestion: None, line: None, column: None };
+        Self { problems: vec![problem], ..Self::new(StatusCode::BAD_REQUEST, "invalid_body", detail) }
     }
 
     /// It passes.
@@ -90,7 +121,7 @@ impl Problem {
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             problems: &'a [FieldProblem],
             #[serde(skip_serializing_if = "Option::is_none")]
-            remedy: Option<&'static str>,
+            remedy: Option<&'a str>,
             request_id: &'a str,
         }
         let document = Document {
@@ -100,7 +131,7 @@ impl Problem {
             code: self.code,
             detail: &self.detail,
             problems: &self.problems,
-            remedy: self.remedy,
+            remedy: self.remedy.as_deref(),
             request_id,
         };
         let body = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());

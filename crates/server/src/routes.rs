@@ -5,14 +5,17 @@ mod backup;
 mod later;
 mod parameter;
 mod resources;
+mod sign_in;
 mod system;
 pub mod table;
 mod tasks;
+mod tokens;
+mod users;
 mod version;
 mod watch;
 mod workers;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
@@ -22,12 +25,16 @@ use axum::{
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 
-use self::table::{Need, Route, Routes, Shape};
+pub use self::table::{Need, Route};
+use self::table::{Routes, Shape};
 use crate::{gate::App, problem::Problem};
 
-/// The routes that ask for no token: whether the server lives, and whether it can work.
+/// Whether the server lives, and whether it can work: asked by who looks after it, as often as it likes.
 pub const HEALTH: &str = "/healthz";
 pub const READY: &str = "/readyz";
+
+/// Takes as long as the store is large.
+pub const BACKUP: &str = "/v1/backup";
 
 pub fn all(app: Arc<App>) -> Router {
     let (router, _) = declared().into_parts();
@@ -39,9 +46,15 @@ pub fn all(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Every route, as it is declared.
+/// Every route there is, in the order in which they are declared.
 pub fn table() -> Vec<Route> {
     declared().into_parts().1
+}
+
+/// The paths of routes that ask for nothing. A request for any other is refused before its body is read, unless it is
+/// known whom it comes from.
+pub fn open_paths() -> BTreeSet<String> {
+    table().into_iter().filter(|route| route.need == Need::Nothing).map(|route| route.path).collect()
 }
 
 fn declared() -> Routes {
@@ -62,11 +75,14 @@ fn declared() -> Routes {
             version::version,
         )
         .add(
-            Route::post("/v1/backup", Need::Administer, "A consistent copy of the embedded store.")
+            Route::post(BACKUP, Need::Administer, "A consistent copy of the embedded store.")
                 .answers(200, Shape::Bytes),
             backup::create,
         )
         .merge(system::routes())
+        .merge(sign_in::routes())
+        .merge(users::routes())
+        .merge(tokens::routes())
         .merge(resources::routes())
         .merge(agents::routes())
         .merge(later::routes())
@@ -99,7 +115,7 @@ mod tests {
 
     #[test]
     fn every_route_is_declared_once_and_says_what_it_is_for() {
-        let (_, table) = declared().into_parts();
+        let table = table();
         let mut names: Vec<String> =
             table.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
         names.sort();
@@ -108,10 +124,11 @@ mod tests {
         assert_eq!(names.len(), count);
         for route in &table {
             assert!(route.summary.ends_with('.'), "{} {} has no summary", route.method, route.path);
-            let is_open = route.need == Need::Nothing;
-            assert_eq!(is_open, matches!(route.path.as_str(), HEALTH | READY), "{}", route.path);
-            let reads = route.method == http::Method::GET;
-            assert_eq!(reads, route.need <= Need::Read, "{} {}", route.method, route.path);
+            if route.need > Need::SignIn && !route.path.starts_with("/v1/auth/") && route.path != "/v1/tokens"
+            {
+                let reads = route.method == http::Method::GET;
+                assert_eq!(reads, route.need <= Need::Oversee, "{} {}", route.method, route.path);
+            }
         }
     }
 }

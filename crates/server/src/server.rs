@@ -23,11 +23,13 @@ use tokio::{
 };
 
 use crate::{
-    ServerConfig,
+    ServerConfig, SetupToken,
+    access::{Caller, SignIns},
     auth::Token,
     data_folder,
     gate::{App, Gate, MOST_WATCHES},
     hosts::Hosts,
+    limits::{Rates, Streams},
     listen::{Acceptor, Phase},
     metrics::Requests,
     request_id::RequestIds,
@@ -44,7 +46,7 @@ pub struct Server {
     worker_name: String,
     phase: watch::Sender<Phase>,
     alive: mpsc::Receiver<()>,
-    _accepting: AbortOnDrop,
+    _activities: Vec<AbortOnDrop>,
     _background: Background,
 }
 
@@ -96,22 +98,11 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let failed = |error| StartError::Data { data: data.clone(), error };
     data_folder::create(&data).map_err(failed)?;
     let (token, worker_token) = tokens(&config, &*runtime)?;
+    let sign_ins = SignIns::new(tls.is_some(), config.session_ttl, setup_token(&config)?, &*runtime);
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
-    let worker_name = match &store {
-        Opened::Sqlite(_) => "local".to_owned(),
-        Opened::Postgres(_) => data_folder::worker_name(&data, &*runtime).map_err(failed)?,
-    };
-    let control = Control::new(
-        store.port(),
-        Arc::clone(&runtime),
-        ControlConfig {
-            lease: config.lease,
-            keep: config.keep,
-            keep_tasks: config.keep_tasks,
-            archive_after: config.archive_after,
-        },
-    );
+    let worker_name = worker_name(&store, &data, &*runtime).map_err(failed)?;
+    let control = Control::new(store.port(), Arc::clone(&runtime), of_control(&config));
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);
@@ -121,8 +112,12 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         runtime: Arc::clone(&runtime),
         data: data.clone(),
         token,
+        itself: Caller::server(),
         worker_token,
-        hosts: Hosts::new(address, tls.is_some()),
+        sign_ins,
+        rates: Rates::new(&config.limits),
+        streams: Streams::new(config.limits),
+        hosts: Hosts::new(address, tls.is_some(), config.insecure),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
@@ -130,15 +125,15 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         requests: Requests::default(),
         description: OnceLock::new(),
     });
-    let gate = Arc::new(Gate::new(Arc::clone(&app)));
     let acceptor = Acceptor {
-        gate,
+        gate: Arc::new(Gate::new(Arc::clone(&app), config.limits)),
         tls: tls.clone(),
+        connections: config.limits.connections,
         runtime: Arc::clone(&runtime),
         phase: phases,
         alive: alive_sender,
     };
-    let accepting = runtime.spawn("accept", Box::pin(acceptor.run(listener))).abort_on_drop();
+    let activities = activities(acceptor, listener, &app);
     let url = url(address, tls.is_some());
     data_folder::announce(&data, &url).map_err(failed)?;
     let server = Server {
@@ -148,11 +143,29 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         worker_name,
         phase,
         alive,
-        _accepting: accepting,
+        _activities: activities,
         _background: background,
     };
     telemetry::listening(server.url());
     Ok(server)
+}
+
+fn worker_name(store: &Opened, data: &Path, runtime: &dyn Runtime) -> io::Result<String> {
+    match store {
+        Opened::Sqlite(_) => Ok("local".to_owned()),
+        Opened::Postgres(_) => data_folder::worker_name(data, runtime),
+    }
+}
+
+/// What goes on as long as the server does.
+fn activities(acceptor: Acceptor, listener: TcpListener, app: &App) -> Vec<AbortOnDrop> {
+    let (sweeper, follower) = (Arc::clone(&app.control), Arc::clone(&app.control));
+    let spawn = |name, future| app.runtime.spawn(name, future).abort_on_drop();
+    vec![
+        spawn("accept", Box::pin(acceptor.run(listener))),
+        spawn("sign-ins", Box::pin(async move { sweeper.sweep_sign_ins().await })),
+        spawn("credentials", Box::pin(async move { follower.follow_credentials().await })),
+    ]
 }
 
 impl Server {
@@ -216,6 +229,15 @@ async fn close(runtime: &dyn Runtime, store: Opened) {
     }
 }
 
+fn of_control(config: &ServerConfig) -> ControlConfig {
+    ControlConfig {
+        lease: config.lease,
+        keep: config.keep,
+        keep_tasks: config.keep_tasks,
+        archive_after: config.archive_after,
+    }
+}
+
 fn url(address: SocketAddr, is_tls: bool) -> String {
     let scheme = if is_tls { "https" } else { "http" };
     let ip = match address.ip() {
@@ -243,6 +265,20 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
         None => own(data_folder::worker_token(data, runtime))?,
     };
     Ok((Token::new(token), Token::new(worker_token)))
+}
+
+fn setup_token(config: &ServerConfig) -> Result<Option<SetupToken>, StartError> {
+    let token = match (&config.setup_token, &config.setup_token_file) {
+        (Some(token), _) => {
+            let failed = |error| StartError::Token { path: PathBuf::from("OSTLER_SETUP_TOKEN"), error };
+            data_folder::check_token(token.as_str()).map_err(failed)?
+        }
+        (None, Some(path)) => {
+            data_folder::given_token(path).map_err(|error| StartError::Token { path: path.clone(), error })?
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(SetupToken::new(token)))
 }
 
 async fn listen(listen: SocketAddr, may_serve_others: bool) -> Result<TcpListener, StartError> {

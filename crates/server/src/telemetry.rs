@@ -1,6 +1,6 @@
 //! What the server logs, one line for each happening.
 
-use std::{fmt, io};
+use std::{fmt, io, net::IpAddr};
 
 use ostler_control::{ControlError, store::StoreError};
 
@@ -36,4 +36,32 @@ pub fn not_removed(what: &str, error: &dyn fmt::Display) {
 
 pub fn not_closed(error: &dyn fmt::Display) {
     tracing::error!(%error, "the store was not closed in good order");
+}
+
+pub fn sign_in_refused(from: IpAddr) {
+    tracing::warn!(%from, "someone tried to sign in and was refused");
+}
+
+pub fn token_created(name: &str, by: &str) {
+    tracing::info!(name, by, "a token was made");
+}
+
+pub fn token_deleted(name: &str, by: &str) {
+    tracing::info!(name, by, "a token was taken away");
+}
+
+pub fn user_created(name: &str, by: &str) {
+    tracing::info!(name, by, "a user was made");
+}
+
+pub fn user_changed(name: &str, by: &str) {
+    tracing::info!(name, by, "a user was changed");
+}
+
+pub fn user_deleted(name: &str, by: &str) {
+    tracing::info!(name, by, "a user was deleted");
+}
+
+pub fn password_reset(name: &str, by: &str) {
+    tracing::info!(name, by, "a user was given another password");
 }

@@ -1,8 +1,8 @@
 //! What the commands that stay have in common: a server from its settings, logging, and the signals that end them.
 
-use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{env, future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use ostler_server::{Server, ServerConfig, StartError, StoreAddress, TlsFiles};
+use ostler_server::{Limits, Server, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles};
 use ostler_spec::GoDuration;
 use ostler_worker::Offer;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -48,6 +48,12 @@ pub async fn start_server(
         insecure: settings.is_set(&table::INSECURE),
         token_file: settings.text(&table::TOKEN_FILE).map(PathBuf::from),
         worker_token_file: settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from),
+        setup_token: setup_token(),
+        setup_token_file: settings.text(&table::SETUP_TOKEN_FILE).map(PathBuf::from),
+        session_ttl: settings
+            .get::<GoDuration>(&table::SESSION_TTL)
+            .map_or(ServerConfig::default().session_ttl, |lasts| lasts.get()),
+        limits: limits(settings),
         data: app.written.data_folder(),
         store: settings.get::<StoreAddress>(&table::STORE).unwrap_or_default(),
         lease: settings
@@ -82,6 +88,25 @@ pub async fn start_server(
             | StartError::Store(_) => said,
         }
     })
+}
+
+/// What is secret is not given by a flag, which others on the machine can read.
+fn setup_token() -> Option<SetupToken> {
+    env::var("OSTLER_SETUP_TOKEN").ok().filter(|token| !token.is_empty()).map(SetupToken::new)
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let usual = Limits::default();
+    let number = |setting, usual: u32| settings.get(setting).unwrap_or(usual);
+    let count = |setting, usual: usize| settings.get(setting).unwrap_or(usual);
+    Limits {
+        requests_per_second: number(&table::REQUESTS_PER_SECOND, usual.requests_per_second),
+        requests_per_caller: number(&table::REQUESTS_PER_CALLER, usual.requests_per_caller),
+        streams: count(&table::STREAMS, usual.streams),
+        streams_per_caller: count(&table::STREAMS_PER_CALLER, usual.streams_per_caller),
+        connections: count(&table::CONNECTIONS, usual.connections),
+        ..usual
+    }
 }
 
 fn tls(settings: &Settings) -> Result<Option<TlsFiles>, CommandError> {

@@ -89,6 +89,20 @@ settings! {
             "Serve other machines without TLS, because something in front of the server sees to it";
         TOKEN_FILE: "tokens.api", "token-file", "OSTLER_TOKEN_FILE", "FILE", None, file,
             "Holds the token that clients show, the same for servers that share a store (without it, one in the data folder)";
+        SETUP_TOKEN_FILE: "tokens.setup", "setup-token-file", "OSTLER_SETUP_TOKEN_FILE", "FILE", None, file,
+            "Holds a token that makes the first user and nothing else; OSTLER_SETUP_TOKEN is the token itself (without either, it takes the token of clients)";
+        SESSION_TTL: "session_ttl", "session-ttl", "OSTLER_SESSION_TTL", "DURATION", Some("24h"), session_ttl,
+            "A user who asks for nothing for so long has to sign in again";
+        REQUESTS_PER_SECOND: "limits.requests_per_second", "requests-per-second", "OSTLER_REQUESTS_PER_SECOND", "N", Some("5000"), at_least_one,
+            "Requests that are answered in a second, with room for twice as many in a row; health checks don't count";
+        REQUESTS_PER_CALLER: "limits.requests_per_caller", "requests-per-caller", "OSTLER_REQUESTS_PER_CALLER", "N", Some("5000"), at_least_one,
+            "The same of each token, user or, where nobody is known, address";
+        STREAMS: "limits.streams", "streams", "OSTLER_STREAMS", "N", Some("8000"), at_least_one,
+            "Readers who follow something live at once";
+        STREAMS_PER_CALLER: "limits.streams_per_caller", "streams-per-caller", "OSTLER_STREAMS_PER_CALLER", "N", Some("4000"), at_least_one,
+            "The same of each token or user";
+        CONNECTIONS: "limits.connections", "connections", "OSTLER_CONNECTIONS", "N", Some("16384"), at_least_one,
+            "Connections at once; further ones wait (fewer, if the limit of open files leaves no room for them)";
     }
     Worker {
         WORKER_NAME: "worker.name", "worker-name", "OSTLER_WORKER_NAME", "NAME", None, name,
@@ -147,6 +161,12 @@ fn lease(text: &str) -> Result<(), String> {
     let lease = text.parse::<GoDuration>().map_err(|error| error.to_string())?;
     // Renewing every few milliseconds would be all that a worker does.
     if lease < GoDuration::from_secs(1) { Err("expected at least 1s".to_owned()) } else { Ok(()) }
+}
+
+fn session_ttl(text: &str) -> Result<(), String> {
+    let lasts = text.parse::<GoDuration>().map_err(|error| error.to_string())?;
+    // Nobody could type that fast.
+    if lasts < GoDuration::from_secs(60) { Err("expected at least 1m".to_owned()) } else { Ok(()) }
 }
 
 /// How long tasks are kept; none is for ever.

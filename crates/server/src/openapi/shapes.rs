@@ -1,5 +1,7 @@
 //! Shapes of bodies and answers that are no kind.
 
+mod access;
+
 use serde_json::{Map, Value, json};
 
 /// A page of a list.
@@ -38,7 +40,7 @@ pub fn all() -> Map<String, Value> {
         ("WorkerView", worker_view()),
         ("WorkerList", list(&worker)),
     ];
-    shapes.into_iter().map(|(name, shape)| (name.to_owned(), shape)).collect()
+    shapes.into_iter().chain(access::all()).map(|(name, shape)| (name.to_owned(), shape)).collect()
 }
 
 fn text() -> Value {

@@ -39,8 +39,13 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
-    // An MCP server is a program that this machine starts.
-    let change = if kind == Kind::McpServer { Need::Administer } else { Need::Write };
+    let change = match kind {
+        // It runs programs, beside the agents and outside of any sandbox.
+        Kind::McpServer => Need::Manage,
+        // It bounds those who write in its namespace, and decides between them and others.
+        Kind::Quota => Need::Administer,
+        _ => Need::Write,
+    };
     let deleted = if kind == Kind::McpServer { (200, Shape::Json("Deleted")) } else { (204, Shape::Nothing) };
     let routes = Routes::new()
         .add(
@@ -134,7 +139,7 @@ async fn apply(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
-    let resource = manifest::resource(kind, &headers, &body, parameters.namespace()?)?;
+    let resource = manifest::resource(kind, &headers, &body, &parameters)?;
     let stored = app.control.apply_as(resource, parameters.effect()?).await?;
     Ok(answer(StatusCode::CREATED, &stored))
 }
@@ -161,8 +166,9 @@ pub async fn replace(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
-    let namespace = parameters.namespace_or_default()?;
-    let resource = manifest::resource(kind, &headers, &body, Some(namespace))?;
+    let resource = manifest::resource(kind, &headers, &body, &parameters)?;
+    // As the address says, or else the body.
+    let namespace = &resource.metadata.namespace.clone();
     if app.control.resource(kind, namespace, &name).await?.is_none() {
         return Err(Problem::not_found(kind.name(), &name));
     }

@@ -19,7 +19,7 @@ use crate::{gate::App, metrics, openapi, parameters::Parameters, problem::Proble
 pub fn routes() -> Routes {
     Routes::new()
         .add(
-            Route::get("/v1/namespaces", Need::Read, "Every namespace that something lives in.")
+            Route::get("/v1/namespaces", Need::Read, "The caller's namespaces that something lives in.")
                 .answers(200, Shape::Json("Namespaces")),
             namespaces,
         )
@@ -28,7 +28,10 @@ pub fn routes() -> Routes {
                 .answers(200, Shape::Json("Capabilities")),
             capabilities,
         )
-        .add(Route::get("/metrics", Need::Read, "Figures for Prometheus.").answers(200, Shape::Text), figures)
+        .add(
+            Route::get("/metrics", Need::Oversee, "Figures for Prometheus.").answers(200, Shape::Text),
+            figures,
+        )
         .add(
             Route::get("/openapi.json", Need::Read, "This description.")
                 .answers(200, Shape::Json("Anything")),
@@ -37,8 +40,11 @@ pub fn routes() -> Routes {
 }
 
 async fn namespaces(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    Ok(answer(StatusCode::OK, &json!({ "namespaces": app.control.namespaces().await? })))
+    let parameters = parameters.only(&[])?;
+    let mine = &parameters.caller()?.grant().namespaces;
+    let all = app.control.namespaces().await?;
+    let names: Vec<String> = all.into_iter().filter(|name| mine.has(name)).collect();
+    Ok(answer(StatusCode::OK, &json!({ "namespaces": names })))
 }
 
 /// What can be told apart, and whether it is there.

@@ -2,23 +2,39 @@
 //! what it answers. The router, the check of who may call it and its description all come from this one place, so that
 //! none can be forgotten.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
-use axum::{Router, handler::Handler, routing::MethodFilter};
+use axum::{
+    Router,
+    extract::Request,
+    handler::Handler,
+    response::{IntoResponse, Response},
+    routing::MethodFilter,
+};
+use futures_util::future::Either;
 use http::Method;
 use ostler_spec::Kind;
 
-use crate::gate::App;
+use crate::{access::Identity, gate::App};
 
-/// What a caller must be allowed to.
+/// What a caller must be allowed to, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Anybody may ask.
     Nothing,
+    /// Ask about oneself.
+    SignIn,
     Read,
+    /// Look at what belongs to no namespace, and tells about all of them.
+    Oversee,
     Write,
     /// Say what was found out about a resource.
     Report,
+    /// Put in place what runs programs beside the agents.
+    Manage,
     /// Decide about the server itself and those who may use it.
     Administer,
 }
@@ -28,10 +44,10 @@ impl Need {
     pub fn role(self) -> Option<&'static str> {
         match self {
             Need::Nothing => None,
-            Need::Read => Some("reader"),
+            Need::SignIn | Need::Read | Need::Oversee => Some("reader"),
             Need::Write => Some("writer"),
             Need::Report => Some("controller"),
-            Need::Administer => Some("admin"),
+            Need::Manage | Need::Administer => Some("admin"),
         }
     }
 }
@@ -118,6 +134,10 @@ impl Route {
         Self { method: Method::PUT, ..Self::get(path, need, summary) }
     }
 
+    pub fn patch(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
+        Self { method: Method::PATCH, ..Self::get(path, need, summary) }
+    }
+
     pub fn delete(path: impl Into<String>, need: Need, summary: impl Into<String>) -> Self {
         Self { method: Method::DELETE, ..Self::get(path, need, summary) }
     }
@@ -165,7 +185,8 @@ impl Routes {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        self.router = self.router.route(&route.path, axum::routing::on(filter(&route.method), handler));
+        let guarded = Guarded { need: route.need, handler };
+        self.router = self.router.route(&route.path, axum::routing::on(filter(&route.method), guarded));
         self.table.push(route);
         self
     }
@@ -179,6 +200,28 @@ impl Routes {
 
     pub fn into_parts(self) -> (Router<Arc<App>>, Vec<Route>) {
         (self.router, self.table)
+    }
+}
+
+/// Answers only those who may what the route needs.
+#[derive(Clone)]
+struct Guarded<H> {
+    need: Need,
+    handler: H,
+}
+
+impl<H, T> Handler<T, Arc<App>> for Guarded<H>
+where
+    H: Handler<T, Arc<App>>,
+    T: 'static,
+{
+    type Future = Either<H::Future, Ready<Response>>;
+
+    fn call(self, request: Request, app: Arc<App>) -> Self::Future {
+        match Identity::check(request.extensions(), self.need) {
+            Ok(()) => Either::Left(self.handler.call(request, app)),
+            Err(problem) => Either::Right(ready(problem.into_response())),
+        }
     }
 }
 

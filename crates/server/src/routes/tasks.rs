@@ -166,9 +166,9 @@ async fn create(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun", "rerun"])?;
-    let (namespace, effect) = (parameters.namespace()?, parameters.effect()?);
+    let effect = parameters.effect()?;
     if parameters.flag("rerun")? {
-        let (namespace, name, api_version) = manifest::rerun(&headers, &body, namespace)?;
+        let (namespace, name, api_version) = manifest::rerun(&headers, &body, &parameters)?;
         if effect == Effect::DryRun {
             return Err(Problem::bad_parameter(
                 "rerun and dry_run: a task that is asked for again is not tried",
@@ -176,9 +176,9 @@ async fn create(
         }
         return created(&app, app.control.rerun(&namespace, &name, api_version).await?).await;
     }
-    let mut task = manifest::task(&headers, &body, namespace)?;
+    let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
-        let template = manifest::resource(Kind::Task, &headers, &body, namespace)?;
+        let template = manifest::resource(Kind::Task, &headers, &body, &parameters)?;
         let stored = app.control.apply_template(template, effect).await?;
         return Ok(answer(StatusCode::CREATED, &stored));
     }

@@ -2,20 +2,26 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
+mod access;
 mod bad_address;
 mod bad_input;
+mod boundaries;
 mod description;
 mod events;
 mod lifecycle;
+mod limits;
 mod link;
 mod observe;
 mod replace;
 mod resources;
 mod retention;
 mod selecting;
+mod sign_in;
 mod support;
 mod systems;
 mod tasks;
 mod templates;
+mod tokens;
+mod users;
 mod watches;
 mod workers;

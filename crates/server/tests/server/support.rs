@@ -4,14 +4,22 @@ pub mod raw;
 pub mod sse;
 pub mod worker;
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use ostler_kernel::{
     Runtime, Timestamp,
     runtime::{BoxFuture, Spawned},
 };
 use ostler_link::TokioRuntime;
-use ostler_server::{Server, ServerConfig, StartError, start};
+use ostler_server::{Limits, Server, ServerConfig, StartError, start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,10 +66,52 @@ impl Runtime for Hasty {
     }
 }
 
+/// A runtime whose calendar can be turned on.
+pub struct Calendar {
+    inner: Arc<dyn Runtime>,
+    ahead_ms: AtomicU64,
+}
+
+impl Calendar {
+    pub fn new(inner: Arc<dyn Runtime>) -> Arc<Self> {
+        Arc::new(Self { inner, ahead_ms: AtomicU64::new(0) })
+    }
+
+    pub fn turn_on(&self, hours: u64) {
+        self.ahead_ms.fetch_add(hours * 60 * 60 * 1000, Ordering::Relaxed);
+    }
+}
+
+impl Runtime for Calendar {
+    fn now(&self) -> Timestamp {
+        self.inner.now().after(Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed)))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.inner.monotonic()
+    }
+
+    fn random(&self) -> u64 {
+        self.inner.random()
+    }
+
+    fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        self.inner.sleep(delay)
+    }
+
+    fn spawn(&self, name: &'static str, future: BoxFuture<'static, ()>) -> Spawned {
+        self.inner.spawn(name, future)
+    }
+}
+
+const LONG: Duration = Duration::from_secs(4 * 60 * 60);
+
 pub fn config(data: &Path) -> ServerConfig {
     ServerConfig {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         data: data.to_owned(),
+        // Where little time is enough, it would be too little for an answer.
+        limits: Limits { read_within: LONG, write_within: LONG, ..Limits::default() },
         ..ServerConfig::default()
     }
 }
@@ -76,8 +126,14 @@ impl Place {
     }
 
     pub async fn with(runtime: Arc<dyn Runtime>) -> Self {
+        Self::configured(runtime, |_| {}).await
+    }
+
+    pub async fn configured(runtime: Arc<dyn Runtime>, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = start(config(folder.path()), runtime).await.unwrap();
+        let mut config = config(folder.path());
+        change(&mut config);
+        let server = start(config, runtime).await.unwrap();
         Self { server, folder }
     }
 
@@ -116,6 +172,29 @@ impl Place {
         raw::exchange(self.address(), &request).await
     }
 
+    /// As somebody else: `credential` is the header lines that say who.
+    pub async fn send_as(&self, credential: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        raw::exchange(self.address(), self.request_as(credential, method, path, body).as_bytes()).await
+    }
+
+    pub fn request_as(&self, credential: &str, method: &str, path: &str, body: Option<&Value>) -> String {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{credential}{kind}content-length: {}\r\n\r\n{body}",
+            self.address(),
+            body.len()
+        )
+    }
+
+    /// Makes a token of this role for these namespaces, and gives the header line that shows it.
+    pub async fn token(&self, name: &str, role: &str, namespaces: &[&str]) -> String {
+        let body = json!({"name": name, "role": role, "namespaces": namespaces});
+        let reply = self.post("/v1/tokens", &body).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        bearer(reply.json()["token"].as_str().unwrap())
+    }
+
     pub async fn get(&self, path: &str) -> Reply {
         self.send("GET", path, "", b"").await
     }
@@ -139,6 +218,10 @@ impl Place {
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json()["metadata"]["name"].as_str().unwrap().to_owned()
     }
+}
+
+pub fn bearer(token: &str) -> String {
+    format!("authorization: Bearer {token}\r\n")
 }
 
 pub fn task() -> Value {

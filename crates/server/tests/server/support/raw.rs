@@ -74,3 +74,12 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
         rest = &rest[end + 2 + size + 2..];
     }
 }
+
+/// The status of an answer whose head is there.
+pub fn parse_head(bytes: &[u8]) -> u16 {
+    let line = String::from_utf8_lossy(bytes);
+    line.split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_else(|| panic!("no answer: {line:?}"))
+}

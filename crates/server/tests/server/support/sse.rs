@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Place;
+use super::{Place, bearer};
 
 pub struct Listener {
     stream: BufReader<TcpStream>,
@@ -36,7 +36,17 @@ impl Listener {
     /// Of any stream.
     pub async fn at(place: &Place, path: &str, last: Option<u64>) -> Self {
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
-        let head = place.head("GET", path);
+        Self::at_as(place, &bearer(place.server.token()), path, &last).await
+    }
+
+    /// As somebody else: `credential` is the header lines that say who.
+    pub async fn open_as(place: &Place, credential: &str, task: &str, last: &str) -> Self {
+        Self::at_as(place, credential, &format!("/v1/tasks/{task}/events"), last).await
+    }
+
+    async fn at_as(place: &Place, credential: &str, path: &str, last: &str) -> Self {
+        let address = place.address();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{credential}");
         let stream = TcpStream::connect(place.address()).await.unwrap();
         let mut stream = BufReader::new(stream);
         stream.write_all(format!("{head}accept: text/event-stream\r\n{last}\r\n").as_bytes()).await.unwrap();

@@ -1,0 +1,157 @@
+//! Tokens for programs: made, listed without what is secret in them, and taken away.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{extract::State, response::Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use ostler_control::access::{Grant, Kept, NewToken, Token};
+use ostler_kernel::Timestamp;
+use ostler_spec::GoDuration;
+use serde::Serialize;
+
+use super::{
+    answer,
+    parameter::{AFTER, LIMIT},
+    table::{Body, Need, Route, Routes, Shape},
+    users::{behind, grant},
+};
+use crate::{
+    access::{Caller, check_name},
+    fields::{Fields, invalid},
+    gate::App,
+    parameters::{Name, Parameters},
+    problem::Problem,
+    telemetry,
+    wire::list::List,
+};
+
+pub fn routes() -> Routes {
+    let (all, need) = ("/v1/tokens", Need::Administer);
+    Routes::new()
+        .add(
+            Route::get(all, need, "Tokens, by their names; not what they are.")
+                .takes(&[LIMIT, AFTER])
+                .answers(200, Shape::Json("TokenList")),
+            list,
+        )
+        .add(
+            Route::post(all, need, "Makes a token, and shows it this once.")
+                .carries(Body::Json("NewToken"))
+                .answers(201, Shape::Json("Token")),
+            create,
+        )
+        .add(
+            Route::delete("/v1/tokens/{name}", need, "Takes a token away: it opens nothing any more.")
+                .answers(204, Shape::Nothing),
+            delete,
+        )
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    grant: &'a Grant,
+    /// Shown once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    created_at: String,
+    created_by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+}
+
+impl<'a> View<'a> {
+    fn of(kept: &'a Kept<Token>) -> Self {
+        let Token { grant, created_by, last_used_at, expires_at, .. } = &kept.document;
+        let text = |time: &Option<Timestamp>| time.map(|time| time.to_string());
+        Self {
+            name: &kept.name,
+            grant,
+            token: None,
+            created_at: kept.created_at.to_string(),
+            created_by,
+            last_used_at: text(last_used_at),
+            expires_at: text(expires_at),
+        }
+    }
+}
+
+async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["limit", "after"])?;
+    let limit = parameters.limit()?;
+    let tokens = app.control.tokens(behind(&parameters)?, limit + 1).await?;
+    let views = tokens.iter().map(View::of).collect();
+    Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.name.to_owned())))
+}
+
+async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    let mut fields = Fields::read(&headers, &body)?;
+    let name = fields.checked(&["name"], check_name)?;
+    let grant = grant(&mut fields)?;
+    let expires_at = expiry(&mut fields, app.runtime.now())?;
+    fields.end()?;
+    let new = NewToken { name, grant, created_by: caller.name().to_owned(), expires_at };
+    let (kept, secret) = app.control.create_token(new).await?;
+    telemetry::token_created(&kept.name, caller.name());
+    let mut response = answer(StatusCode::CREATED, &View { token: Some(&secret), ..View::of(&kept) });
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<StatusCode, Problem> {
+    parameters.only(&[])?;
+    if check_name(&name).is_err() {
+        return Err(Problem::not_found("token", &name));
+    }
+    app.control.delete_token(&name).await?;
+    telemetry::token_deleted(&name, caller.name());
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `expires_at` as a moment, or `expires_in` as a duration from now.
+fn expiry(fields: &mut Fields, now: Timestamp) -> Result<Option<Timestamp>, Problem> {
+    let (at, lasts) = (fields.text(&["expires_at"])?, fields.text(&["expires_in"])?);
+    let expires_at = match (at, lasts) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => return Err(invalid("expires_in", &"expires_at is given too")),
+        (Some(at), None) => moment(&at)?,
+        (None, Some(lasts)) => now.after(duration(&lasts)?),
+    };
+    if expires_at <= now {
+        return Err(invalid("expires_at", &"expected a moment that is to come"));
+    }
+    Ok(Some(expires_at))
+}
+
+fn moment(text: &str) -> Result<Timestamp, Problem> {
+    let read = text.parse::<jiff::Timestamp>();
+    let moment =
+        read.map_err(|_| invalid("expires_at", &"expected a moment such as 2027-01-31T12:00:00Z"))?;
+    Ok(Timestamp::from_millis(moment.as_millisecond()))
+}
+
+fn duration(text: &str) -> Result<Duration, Problem> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    match days {
+        Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        None => {
+            text.parse::<GoDuration>().map(GoDuration::get).map_err(|error| invalid("expires_in", &error))
+        }
+    }
+}

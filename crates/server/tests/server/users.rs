@@ -1,0 +1,112 @@
+//! Users, as an admin looks after them.
+
+use serde_json::{Value, json};
+
+use super::{
+    bad_input::check,
+    support::{Place, sse::Listener},
+};
+
+const PASSWORD: &str = "correct horse battery";
+
+async fn cookie(place: &Place, name: &str, password: &str) -> Option<String> {
+    let body = json!({"username": name, "password": password});
+    let reply = place.send_as("", "POST", "/v1/auth/login", Some(&body)).await;
+    let set = reply.header("set-cookie")?;
+    Some(format!("cookie: {}\r\norigin: http://{}\r\n", set.split(';').next()?, place.address()))
+}
+
+async fn patch(place: &Place, name: &str, body: Value) -> super::support::Reply {
+    let path = format!("/v1/auth/users/{name}");
+    place.send("PATCH", &path, "content-type: application/json\r\n", body.to_string().as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_may_what_they_were_given_and_changes_count_at_once() {
+    let place = Place::with_agent().await;
+    let body =
+        json!({"name": "ada@example.org", "password": PASSWORD, "role": "reader", "namespaces": ["default"]});
+    let made = place.post("/v1/auth/users", &body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let made = made.json();
+    assert_eq!(
+        (&made["name"], &made["role"], &made["namespaces"]),
+        (&body["name"], &body["role"], &body["namespaces"])
+    );
+    assert!(!made.to_string().contains("hash") && !made.to_string().contains("salt"), "{made}");
+    assert_eq!(place.get("/v1/auth/users/ada@example.org").await.json(), made);
+    check(&place.post("/v1/auth/users", &body).await, 409, "conflict", "already");
+
+    let ada = cookie(&place, "ada@example.org", PASSWORD).await.unwrap();
+    let task = place.task().await;
+    let mut reader = Listener::open_as(&place, &ada, &task, "").await;
+    assert_eq!(reader.next().await.unwrap().id, Some(1));
+    let agent = super::support::agent("another");
+    assert_eq!(place.send_as(&ada, "GET", "/v1/agents", None).await.status, 200);
+    check(&place.send_as(&ada, "GET", "/v1/agents?namespace=other", None).await, 403, "forbidden", "other");
+    check(&place.send_as(&ada, "POST", "/v1/agents", Some(&agent)).await, 403, "forbidden", "writer");
+    check(&place.send_as(&ada, "GET", "/v1/auth/users", None).await, 403, "forbidden", "admin");
+
+    assert_eq!(patch(&place, "ada@example.org", json!({"role": "writer"})).await.status, 200);
+    assert_eq!(
+        place.send_as(&ada, "POST", "/v1/agents", Some(&agent)).await.status,
+        201,
+        "without a new sign-in"
+    );
+    let moved = patch(&place, "ada@example.org", json!({"namespaces": ["other"]})).await.json();
+    assert_eq!((&moved["role"], &moved["namespaces"]), (&json!("writer"), &json!(["other"])));
+    check(&place.send_as(&ada, "GET", "/v1/agents", None).await, 403, "forbidden", "default");
+    assert_eq!(reader.rest().await, [], "who was following has to ask again");
+    assert_eq!(
+        patch(&place, "ada@example.org", json!({"password": "another long password"})).await.status,
+        200
+    );
+    assert_eq!(place.send_as(&ada, "GET", "/v1/version", None).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_deleted_is_out_also_under_the_same_name() {
+    let place = Place::new().await;
+    let body = json!({"username": "ada", "password": PASSWORD});
+    assert_eq!(place.post("/v1/auth/users", &body).await.status, 201);
+    let before = cookie(&place, "ada", PASSWORD).await.unwrap();
+    assert_eq!(place.send_as(&before, "GET", "/v1/version", None).await.status, 200);
+    assert_eq!(place.delete("/v1/auth/users/ada").await.status, 204);
+    assert_eq!(place.send_as(&before, "GET", "/v1/version", None).await.status, 401);
+    assert!(cookie(&place, "ada", PASSWORD).await.is_none());
+    check(&place.delete("/v1/auth/users/ada").await, 404, "not_found", "there is no user");
+    assert_eq!(place.post("/v1/auth/users", &body).await.status, 201);
+    assert_eq!(place.send_as(&before, "GET", "/v1/version", None).await.status, 401, "it was another's");
+    assert!(cookie(&place, "ada", PASSWORD).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_user() {
+    let place = Place::new().await;
+    for (body, words) in [
+        (json!({"password": PASSWORD}), "name"),
+        (json!({"name": "a b", "password": PASSWORD}), "name"),
+        (json!({"name": "ada"}), "password"),
+        (json!({"name": "ada", "password": "elf letters"}), "at least 12"),
+        (json!({"name": "ada", "password": "x".repeat(1025)}), "at most 1024"),
+        (json!({"name": "ada", "password": PASSWORD, "role": "king"}), "king"),
+        (json!({"name": "ada", "password": PASSWORD, "admin": true}), "admin"),
+    ] {
+        check(&place.post("/v1/auth/users", &body).await, 400, "invalid_body", words);
+    }
+    assert_eq!(place.post("/v1/auth/users", &json!({"name": "ada", "password": PASSWORD})).await.status, 201);
+    for (body, words) in [
+        (json!({"role": "king"}), "king"),
+        (json!({"namespaces": []}), "namespaces"),
+        (json!({"password": "short"}), "password"),
+        (json!({"name": "eve"}), "name"),
+    ] {
+        check(&patch(&place, "ada", body).await, 400, "invalid_body", words);
+    }
+    check(&patch(&place, "eve", json!({"role": "admin"})).await, 404, "not_found", "eve");
+    for name in ["%00", "a%2Fb"] {
+        check(&place.get(&format!("/v1/auth/users/{name}")).await, 404, "not_found", "there is no user");
+    }
+    let list = place.get("/v1/auth/users").await.json();
+    assert_eq!((list["items"].as_array().unwrap().len(), &list["items"][0]["role"]), (1, &json!("reader")));
+}
