@@ -90,6 +90,7 @@ async fn a_watch_at_the_other_server_ends_up_with_what_is_there() {
         newer_than: 0,
     };
     let mut watch = two.control.watch(watched.clone(), None).await.expect("a watch");
+    assert!(matches!(watch.next().await, Ok(Told::Complete { .. })), "nothing is there at first");
     for number in 0..60 {
         one.control.apply(agent(&format!("n{}", number % 20), &number.to_string())).await.expect("applied");
         if number % 3 == 0 {

@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use ostler_kernel::{
-    Bundle, EventBody, TaskId, Timestamp,
+    Bundle, EventBody, Expect, TaskId, Timestamp,
     event::ResourceChanged,
     resource::{ResourceKey, forget_log, log_of},
     task::forget::forget,
@@ -135,27 +135,29 @@ impl Control {
                 }
                 if let EventBody::ResourceChanged(changed) = &event.body
                     && seen.insert(event.task)
-                    && self.is_past(changed, event.task, by).await?
+                    && let Some(seen) = self.past(changed, event.task, by).await?
                 {
-                    self.store.commit(vec![forget_log(event.task)]).await?;
+                    self.store.commit(vec![forget_log(event.task).expect(seen)]).await?;
                 }
             }
         }
     }
 
-    /// Whether the log of a resource tells nothing that is so, and told nothing lately.
-    async fn is_past(
+    /// Whether the log of a resource tells nothing that is so, and told nothing lately: then what that was seen by. If the
+    /// resource is made anew meanwhile, its log stays.
+    async fn past(
         &self,
         changed: &ResourceChanged,
-        log: ostler_kernel::TaskId,
+        log: TaskId,
         by: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Expect>, StoreError> {
         let ResourceChanged { kind, namespace, name, .. } = changed.clone();
         let key = ResourceKey { kind, namespace, name };
-        let present = self.store.resource(key.clone()).await?;
-        if present.is_some_and(|present| log_of(&key, present.version) == log) {
-            return Ok(false);
+        let version = self.store.resource(key.clone()).await?.map_or(0, |present| present.version);
+        if version > 0 && log_of(&key, version) == log {
+            return Ok(None);
         }
-        Ok(self.store.events(log, 0, usize::MAX).await?.iter().all(|event| event.at <= by))
+        let is_old = self.store.events(log, 0, usize::MAX).await?.iter().all(|event| event.at <= by);
+        Ok(is_old.then_some(Expect::Resource { key, version }))
     }
 }

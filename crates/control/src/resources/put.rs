@@ -77,12 +77,14 @@ impl Control {
         for _ in 0..TRIES {
             let former = self.present(&place).await?;
             precondition.check(&former)?;
-            let stored = self.next_version(target.clone(), &resource, Some(&former));
+            let mut stored = self.next_version(target.clone(), &resource, Some(&former));
             let now = self.runtime.now();
             let bundle = if target == place {
                 put_and_tell(stored.clone(), Some(&former), Change::Updated, now)
             } else {
                 self.check_free(&target).await?;
+                // Under its new name it is new: nobody has seen another version of it.
+                stored.version = 1;
                 rename_and_tell(stored.clone(), &former, now)
             };
             if let Some(resource) = self.put(&stored, bundle, effect).await? {

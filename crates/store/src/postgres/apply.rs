@@ -83,10 +83,14 @@ const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, versio
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (kind, namespace, name) DO UPDATE SET \
     version = excluded.version, generation = excluded.generation, created_at = excluded.created_at, \
     body = excluded.body";
+/// One that is new. Two servers may make the same at the same time, and neither finds a row to lock: the second is kept
+/// out, and looks again.
+const INSERT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, version, generation, created_at, body) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
 const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
 
-const ALL: [&str; 21] = [
+const ALL: [&str; 22] = [
     INSERT_TASK,
     UPDATE_TASK,
     PUT_LANE,
@@ -106,6 +110,7 @@ const ALL: [&str; 21] = [
     STAND,
     RENEW,
     PUT_RESOURCE,
+    INSERT_RESOURCE,
     DELETE_RESOURCE,
     PUT_BLOB,
 ];
@@ -375,7 +380,7 @@ fn put_resource<'a>(resource: &'a StoredResource, body: &'a str) -> Call<'a> {
         at.into(),
         body.into(),
     ];
-    Call::new(PUT_RESOURCE, values)
+    Call::new(if resource.version == 1 { INSERT_RESOURCE } else { PUT_RESOURCE }, values)
 }
 
 /// What the writes tell those who watch.

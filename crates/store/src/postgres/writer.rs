@@ -4,6 +4,7 @@
 use ostler_kernel::{
     Refusal, Write,
     bundle::{Clash, Reason, Verdict},
+    resource::log_of,
 };
 use tokio::sync::oneshot;
 
@@ -106,7 +107,11 @@ pub struct Written {
 pub async fn write_alone(connection: &Connection, prepared: &Prepared) -> Result<Written, Failed> {
     match try_again(|| try_alone(connection, prepared)).await {
         Err(Failed::KeptOut(place) | Failed::Constraint(place)) => {
-            let clash = prepared.bundle.writes.get(place).and_then(Clash::of);
+            let clash = prepared.bundle.writes.get(place).and_then(|write| match write {
+                // Whoever made it first has told of it in the same log.
+                Write::Resource(made) => Some(Clash::Event { task: log_of(&made.key, made.version) }),
+                write => Clash::of(write),
+            });
             let clash = clash.ok_or_else(|| Failed::Body("an index keeps out what it should not".into()))?;
             let refusal = Refusal { command: prepared.bundle.command, reason: Reason::Clash { clash } };
             Ok(Written { results: vec![Err(refusal)], hint: Hint::default(), given: Vec::new() })
