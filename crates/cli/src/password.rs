@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{BufRead, BufReader, Write},
+    io::{self, Read, Write},
 };
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -35,47 +35,69 @@ fn given(text: &str) -> Result<String, CommandError> {
 }
 
 /// The person's terminal, whatever stdin and stdout are.
-struct Terminal {
-    reader: BufReader<File>,
-    writer: File,
-}
+struct Terminal(File);
 
 impl Terminal {
     fn open() -> Result<Self, CommandError> {
-        let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
-        let both = file.and_then(|file| Ok((file.try_clone()?, file)));
-        let (reader, writer) = both.map_err(|_| {
+        let file = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
             CommandError::new(Exit::Usage, "there is no terminal to ask for a password")
                 .with_remedy("--password-stdin reads it from stdin")
         })?;
-        Ok(Self { reader: BufReader::new(reader), writer })
+        Ok(Self(file))
     }
 
     fn ask(&mut self, question: &str) -> Result<String, CommandError> {
-        let failed =
-            |error: &dyn std::fmt::Display| CommandError::error(format!("can't ask for a password: {error}"));
-        self.writer.write_all(question.as_bytes()).map_err(|error| failed(&error))?;
-        let hidden = Hidden::begin(&self.writer).map_err(|error| failed(&error))?;
-        let mut line = String::new();
-        let read = self.reader.read_line(&mut line);
+        let failed = |error: io::Error| CommandError::error(format!("can't ask for a password: {error}"));
+        self.0.write_all(question.as_bytes()).map_err(failed)?;
+        let hidden = Hidden::begin(&self.0).map_err(failed)?;
+        let typed = typed(&self.0);
         drop(hidden);
-        self.writer.write_all(b"\n").map_err(|error| failed(&error))?;
-        read.map_err(|error| failed(&error))?;
-        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+        self.0.write_all(b"\n").map_err(failed)?;
+        typed.map_err(failed)?.ok_or(CommandError::Quiet(Exit::Interrupted))
     }
 }
 
-/// What is typed is not shown for as long as this lives.
+const CTRL_C: u8 = 3;
+const CTRL_D: u8 = 4;
+const CTRL_U: u8 = 21;
+const BACKSPACE: [u8; 2] = [8, 127];
+
+/// What is typed up to the end of the line; none if the person would rather not.
+#[expect(clippy::unbuffered_bytes, reason = "what is typed behind the line is for the question that follows")]
+fn typed(keys: impl Read) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let mut letter = Vec::new();
+    for key in keys.bytes() {
+        match key? {
+            b'\n' | b'\r' | CTRL_D => return Ok(Some(line)),
+            CTRL_C => return Ok(None),
+            CTRL_U => line.clear(),
+            key if BACKSPACE.contains(&key) => drop(line.pop()),
+            key => {
+                // A letter may take several bytes.
+                letter.push(key);
+                if let Ok(text) = std::str::from_utf8(&letter) {
+                    line.push_str(text);
+                    letter.clear();
+                }
+            }
+        }
+    }
+    Ok(Some(line))
+}
+
+/// What is typed is not shown for as long as this lives. Keys come one by one, Ctrl-C too: whoever was stopped by it
+/// would leave a terminal behind that shows nothing any more.
 struct Hidden {
     terminal: File,
     before: Termios,
 }
 
 impl Hidden {
-    fn begin(terminal: &File) -> std::io::Result<Self> {
+    fn begin(terminal: &File) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
-        silent.local_modes -= LocalModes::ECHO;
+        silent.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         tcsetattr(terminal, OptionalActions::Flush, &silent)?;
         Ok(Self { terminal: terminal.try_clone()?, before })
     }
@@ -85,5 +107,25 @@ impl Drop for Hidden {
     fn drop(&mut self) {
         // A terminal that is gone shows nothing either.
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_make_a_line() {
+        let line = |keys: &str| typed(keys.as_bytes()).unwrap();
+        assert_eq!(line("geheim\nrest").as_deref(), Some("geheim"));
+        assert_eq!(line("wrong\u{15}geh\u{e4}x\u{7f}im\r").as_deref(), Some("geh\u{e4}im"));
+        assert_eq!(line("\u{8}\u{7f}a\u{4}").as_deref(), Some("a"));
+        assert_eq!(line("geh\u{3}eim\n"), None);
+    }
+
+    #[test]
+    fn the_first_line_counts_and_must_not_be_empty() {
+        assert_eq!(given("one\ntwo\n").unwrap(), "one");
+        assert!(given("\n").is_err() && given("").is_err());
     }
 }

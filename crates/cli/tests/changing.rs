@@ -314,3 +314,11 @@ fn a_retry_takes_other_input() {
     assert_eq!(asked.json(), json!({"overrides": {"input": {"quarter": "Q4"}}}));
     fake.ostler(["retry", "t", "--set", "x"]).failed(2, &["KEY=VALUE"]);
 }
+
+#[test]
+fn namespaces_are_listed() {
+    let fake = Fake::start(|_| ok(&json!({"namespaces": ["default", "team"]})));
+    assert_eq!(fake.ostler(["get", "namespaces"]).ok(), "NAME\ndefault\nteam\n");
+    assert_eq!(fake.ostler(["get", "ns", "-o", "name"]).ok(), "namespace/default\nnamespace/team\n");
+    assert_eq!(fake.lines(), ["GET /v1/namespaces", "GET /v1/namespaces"]);
+}

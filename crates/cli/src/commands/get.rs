@@ -11,7 +11,14 @@ use super::{
     listing::{self, Listed, name_of},
     target::{Target, targets},
 };
-use crate::{app::App, error::CommandError, exit::Exit, format::Format, kind_words::KindWords};
+use crate::{
+    app::App,
+    error::CommandError,
+    exit::Exit,
+    format::Format,
+    kind_words::KindWords,
+    table::{Cell, Table},
+};
 
 use columns::Look;
 pub use columns::phase_tone;
@@ -19,7 +26,8 @@ pub use columns::phase_tone;
 /// Lists objects of a kind, or shows some of them
 ///
 /// Kinds are agents, agent-systems (systems), model-endpoints (models), tools, tasks, workers and all others that a
-/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks.
+/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks, `ostler get
+/// namespaces` lists the namespaces in which something lives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -64,8 +72,12 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     if arguments.all_namespaces {
         client = client.in_namespace("*");
     }
-    if matches!(&arguments.what[..], [word] if word == "all") {
-        return everything(&arguments, &client, app).await;
+    match &arguments.what[..] {
+        [word] if word == "all" => return everything(&arguments, &client, app).await,
+        [word] if matches!(word.as_str(), "namespaces" | "namespace" | "ns") => {
+            return namespaces(&arguments, &client, app).await;
+        }
+        _ => {}
     }
     let wanted = targets(&arguments.what)?;
     let is_named = wanted.iter().any(|target| target.name.is_some());
@@ -154,7 +166,7 @@ fn show_groups(
         }
         (groups, Format::Yaml) => {
             let all: Vec<&Value> = groups.iter().flat_map(|(_, objects)| objects).collect();
-            arguments.output.print(app.output, &all, |_| String::new(), |_| crate::table::Table::new([]))
+            arguments.output.print(app.output, &all, |_| String::new(), |_| Table::new([]))
         }
         (groups, Format::Table | Format::Wide | Format::Name) => {
             for (place, (kind, objects)) in groups.iter().enumerate() {
@@ -181,6 +193,18 @@ async fn everything(arguments: &Arguments, client: &Client, app: &App) -> Result
         app.output.note("nothing is declared; `ostler init` makes a project to begin with");
     }
     show_groups(app, &groups, 2, arguments)?;
+    Ok(Exit::Ok)
+}
+
+/// They are not declared: whatever lives in one makes it.
+async fn namespaces(arguments: &Arguments, client: &Client, app: &App) -> Result<Exit, CommandError> {
+    let names = client.namespaces().await?;
+    let name = |name: &String| format!("namespace/{name}");
+    arguments.output.print(app.output, &names, name, |_| {
+        let mut table = Table::new(["NAME"]);
+        names.iter().for_each(|name| table.row([Cell::new(name)]));
+        table
+    })?;
     Ok(Exit::Ok)
 }
 

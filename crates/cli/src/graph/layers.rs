@@ -37,11 +37,21 @@ struct Plan {
 
 /// A line that several links share between two layers.
 struct Track {
+    key: Key,
     sources: Vec<usize>,
     targets: Vec<usize>,
     from: usize,
     to: usize,
     row: usize,
+}
+
+/// What links have in common that share a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    /// They come from one item.
+    From(usize),
+    /// They meet in one item.
+    Into(usize),
 }
 
 impl Plan {
@@ -210,8 +220,7 @@ impl Plan {
         let next = first + n_rows + 1;
         let is_here = |(from, _): &&(usize, usize)| self.items[*from].layer == layer;
         for (from, to) in self.links.iter().filter(is_here) {
-            let track =
-                tracks.iter().find(|track| track.sources.contains(from) && track.targets.contains(to));
+            let track = tracks.iter().find(|track| track.key == self.key(*from, *to));
             let (out, into) = self.ends(*from, *to);
             let bottom = match &self.items[*from].frame {
                 Some(frame) => y + frame.height - 1,
@@ -230,31 +239,32 @@ impl Plan {
         next
     }
 
-    /// Links that turn: those of one source share a line, those of single sources to one target too.
+    fn key(&self, from: usize, to: usize) -> Key {
+        let n_senders = self.links.iter().filter(|link| link.1 == to).count();
+        if n_senders > 1 { Key::Into(to) } else { Key::From(from) }
+    }
+
+    /// Links that meet share a line, and so do those that part.
     fn tracks(&self, layer: usize) -> Vec<Track> {
-        let links: Vec<(usize, usize)> =
-            self.links.iter().copied().filter(|(from, _)| self.items[*from].layer == layer).collect();
-        let n_targets = |source: usize| links.iter().filter(|(from, _)| *from == source).count();
         let mut tracks: Vec<Track> = Vec::new();
-        for (from, to) in &links {
-            let shared = tracks.iter_mut().find(|track| match n_targets(*from) {
-                1 => track.targets == [*to] && track.sources.iter().all(|source| n_targets(*source) == 1),
-                _ => track.sources == [*from],
-            });
+        for (from, to) in self.links.iter().filter(|(from, _)| self.items[*from].layer == layer) {
+            let key = self.key(*from, *to);
             let (out, into) = self.ends(*from, *to);
             let (low, high) = (out.min(into), out.max(into));
-            match shared {
+            match tracks.iter_mut().find(|track| track.key == key) {
                 Some(track) => {
-                    track.sources.extend((!track.sources.contains(from)).then_some(*from));
-                    track.targets.extend((!track.targets.contains(to)).then_some(*to));
+                    track.sources.push(*from);
+                    track.targets.push(*to);
                     (track.from, track.to) = (track.from.min(low), track.to.max(high));
                 }
                 None => {
                     let (sources, targets) = (vec![*from], vec![*to]);
-                    tracks.push(Track { sources, targets, from: low, to: high, row: 0 });
+                    tracks.push(Track { key, sources, targets, from: low, to: high, row: 0 });
                 }
             }
         }
+        // What goes straight down needs no line of its own.
+        tracks.retain(|track| track.from != track.to);
         self.stack(&mut tracks);
         tracks
     }

@@ -20,31 +20,66 @@ pub struct Look {
     pub now_ms: i64,
 }
 
-/// A column: its title, and where its text is found.
-type Column = (&'static str, fn(&Value) -> String);
+struct Column {
+    title: &'static str,
+    find: Find,
+}
+
+/// Where the text of a column is found.
+enum Find {
+    At(&'static str),
+    /// Several, with commas between them.
+    List(&'static str),
+    By(fn(&Value) -> String),
+}
+
+impl Column {
+    fn of(&self, object: &Value) -> String {
+        match self.find {
+            Find::At(path) => text_at(object, path),
+            Find::List(path) => listed(object, path),
+            Find::By(find) => find(object),
+        }
+    }
+}
+
+const PHASE: Column = at("PHASE", "/status/phase");
+const SUSPENDED: Column = by("SUSPENDED", |it| yes(it, "/spec/suspend"));
+
+const fn at(title: &'static str, path: &'static str) -> Column {
+    Column { title, find: Find::At(path) }
+}
+
+const fn list(title: &'static str, path: &'static str) -> Column {
+    Column { title, find: Find::List(path) }
+}
+
+const fn by(title: &'static str, find: fn(&Value) -> String) -> Column {
+    Column { title, find: Find::By(find) }
+}
 
 pub fn table(kind: Kind, objects: &[Value], look: Look) -> Table {
-    let mut columns: Vec<Column> = vec![("NAME", |object| at(object, "/metadata/name"))];
+    let mut columns = vec![at("NAME", "/metadata/name")];
     if look.with_namespace {
-        columns.insert(0, ("NAMESPACE", |object| at(object, "/metadata/namespace")));
+        columns.insert(0, at("NAMESPACE", "/metadata/namespace"));
     }
     columns.extend(narrow(kind));
     if look.wide {
-        let holds_something = |(_, find): &Column| objects.iter().any(|object| !find(object).is_empty());
+        let holds_something = |column: &Column| objects.iter().any(|object| !column.of(object).is_empty());
         let more = wide(kind).into_iter().chain(common());
         columns.extend(more.filter(|column| look.keeps_empty || holds_something(column)));
     }
-    let mut table = Table::new(columns.iter().map(|column| column.0).chain(["AGE"]));
+    let mut table = Table::new(columns.iter().map(|column| column.title).chain(["AGE"]));
     for object in objects {
-        let cell = |(title, find): &Column| {
-            let text = find(object);
-            let tone = tone(title, &text);
-            match (*title, look.with_kind) {
+        let cell = |column: &Column| {
+            let text = column.of(object);
+            let tone = tone(column.title, &text);
+            match (column.title, look.with_kind) {
                 ("NAME", true) => Cell::new(format!("{}/{text}", kind.singular())),
                 _ => Cell::toned(text, tone),
             }
         };
-        let created = clock::parse(&at(object, "/metadata/createdAt"));
+        let created = clock::parse(&text_at(object, "/metadata/createdAt"));
         let age = created.map_or_else(String::new, |created| clock::age(created, look.now_ms));
         table.row(columns.iter().map(cell).chain([age.into()]));
     }
@@ -72,80 +107,42 @@ pub fn phase_tone(phase: &str) -> Tone {
 /// Those always shown.
 fn narrow(kind: Kind) -> Vec<Column> {
     match kind {
-        Kind::Agent => {
-            vec![("MODEL", |it| at(it, "/spec/model_ref")), ("TOOLS", |it| listed(it, "/spec/tools"))]
-        }
-        Kind::AgentSystem => {
-            vec![("AGENTS", |it| listed(it, "/spec/agents")), ("PHASE", phase)]
-        }
-        Kind::ModelEndpoint => {
-            vec![("PROVIDER", |it| at(it, "/spec/provider")), ("MODEL", |it| at(it, "/spec/default_model"))]
-        }
-        Kind::Tool => vec![("TYPE", |it| at(it, "/spec/type")), ("ENDPOINT", reached_at)],
-        Kind::Secret => vec![("KEYS", |it| keys(it, "/spec/data"))],
-        Kind::SealedSecret => vec![("KEYS", |it| keys(it, "/spec/encryptedData"))],
-        Kind::Memory => {
-            vec![("PROVIDER", |it| at(it, "/spec/provider")), ("TYPE", |it| at(it, "/spec/type"))]
-        }
-        Kind::AgentRole => vec![("PERMISSIONS", |it| listed(it, "/spec/permissions"))],
-        Kind::ToolPermission => {
-            vec![("TOOL", |it| at(it, "/spec/tool_ref")), ("ACTION", |it| at(it, "/spec/action"))]
-        }
+        Kind::Agent => vec![at("MODEL", "/spec/model_ref"), list("TOOLS", "/spec/tools")],
+        Kind::AgentSystem => vec![list("AGENTS", "/spec/agents"), PHASE],
+        Kind::ModelEndpoint => vec![at("PROVIDER", "/spec/provider"), at("MODEL", "/spec/default_model")],
+        Kind::Tool => vec![at("TYPE", "/spec/type"), by("ENDPOINT", reached_at)],
+        Kind::Secret => vec![by("KEYS", |it| keys(it, "/spec/data"))],
+        Kind::SealedSecret => vec![by("KEYS", |it| keys(it, "/spec/encryptedData"))],
+        Kind::Memory => vec![at("PROVIDER", "/spec/provider"), at("TYPE", "/spec/type")],
+        Kind::AgentRole => vec![list("PERMISSIONS", "/spec/permissions")],
+        Kind::ToolPermission => vec![at("TOOL", "/spec/tool_ref"), at("ACTION", "/spec/action")],
         Kind::AgentPolicy => {
-            vec![("APPLIES TO", policy_scope), ("MAX TOKENS", |it| at(it, "/spec/max_tokens_per_run"))]
+            vec![by("APPLIES TO", policy_scope), at("MAX TOKENS", "/spec/max_tokens_per_run")]
         }
-        Kind::ContextAdapter => vec![("TOOL", |it| at(it, "/spec/tool_ref"))],
-        Kind::McpServer => vec![
-            ("TRANSPORT", |it| at(it, "/spec/transport")),
-            ("AT", |it| first_of(it, &["/spec/endpoint", "/spec/command", "/spec/image"])),
-            ("PHASE", phase),
-        ],
-        Kind::Worker => vec![
-            ("STATUS", worker_status),
-            ("RUNS", |it| {
-                format!("{}/{}", at(it, "/status/currentTasks"), at(it, "/spec/max_concurrent_tasks"))
-            }),
-            ("REGION", |it| at(it, "/spec/region")),
-        ],
-        Kind::Session => vec![("SYSTEM", |it| at(it, "/spec/system")), ("PHASE", phase)],
-        Kind::Task => vec![
-            ("SUBJECT", subject),
-            ("STATE", |it| first_of(it, &["/status/state", "/spec/mode"])),
-            ("TOKENS", tokens),
-        ],
+        Kind::ContextAdapter => vec![at("TOOL", "/spec/tool_ref")],
+        Kind::McpServer => vec![at("TRANSPORT", "/spec/transport"), by("AT", mcp_place), PHASE],
+        Kind::Worker => vec![by("STATUS", worker_status), by("RUNS", runs), at("REGION", "/spec/region")],
+        Kind::Session => vec![at("SYSTEM", "/spec/system"), PHASE],
+        Kind::Task => vec![by("SUBJECT", subject), by("STATE", task_state), by("TOKENS", tokens)],
         Kind::TaskSchedule => vec![
-            ("SCHEDULE", |it| at(it, "/spec/schedule")),
-            ("ZONE", |it| at(it, "/spec/time_zone")),
-            ("TASK", |it| at(it, "/spec/task_ref")),
-            ("SUSPENDED", |it| yes(it, "/spec/suspend")),
+            at("SCHEDULE", "/spec/schedule"),
+            at("ZONE", "/spec/time_zone"),
+            at("TASK", "/spec/task_ref"),
+            SUSPENDED,
         ],
-        Kind::TaskWebhook => vec![
-            ("TASK", |it| at(it, "/spec/task_ref")),
-            ("AUTH", |it| at(it, "/spec/auth/profile")),
-            ("SUSPENDED", |it| yes(it, "/spec/suspend")),
-        ],
-        Kind::ToolApproval => vec![
-            ("TASK", |it| at(it, "/spec/task_ref")),
-            ("TOOL", |it| at(it, "/spec/tool")),
-            ("PHASE", phase),
-        ],
-        Kind::TaskApproval => vec![
-            ("TASK", |it| at(it, "/spec/task_ref")),
-            ("CHECKPOINT", |it| at(it, "/spec/checkpoint_id")),
-            ("PHASE", phase),
-        ],
-        Kind::EvalDataset => vec![("SAMPLES", |it| count(it, "/spec/samples"))],
-        Kind::EvalRun => vec![
-            ("DATASET", |it| at(it, "/spec/dataset_ref")),
-            ("SYSTEM", |it| at(it, "/spec/system")),
-            ("PHASE", phase),
-        ],
+        Kind::TaskWebhook => vec![at("TASK", "/spec/task_ref"), at("AUTH", "/spec/auth/profile"), SUSPENDED],
+        Kind::ToolApproval => vec![at("TASK", "/spec/task_ref"), at("TOOL", "/spec/tool"), PHASE],
+        Kind::TaskApproval => {
+            vec![at("TASK", "/spec/task_ref"), at("CHECKPOINT", "/spec/checkpoint_id"), PHASE]
+        }
+        Kind::EvalDataset => vec![by("SAMPLES", |it| count(it, "/spec/samples"))],
+        Kind::EvalRun => vec![at("DATASET", "/spec/dataset_ref"), at("SYSTEM", "/spec/system"), PHASE],
         Kind::Quota => vec![
-            ("AGENT", |it| at(it, "/spec/agent")),
-            ("WEIGHT", |it| at(it, "/spec/weight")),
-            ("CONCURRENT", |it| at(it, "/spec/max_concurrent")),
-            ("PER MINUTE", |it| at(it, "/spec/tasks_per_minute")),
-            ("QUEUED", |it| at(it, "/spec/max_queued")),
+            at("AGENT", "/spec/agent"),
+            at("WEIGHT", "/spec/weight"),
+            at("CONCURRENT", "/spec/max_concurrent"),
+            at("PER MINUTE", "/spec/tasks_per_minute"),
+            at("QUEUED", "/spec/max_queued"),
         ],
     }
 }
@@ -154,45 +151,35 @@ fn narrow(kind: Kind) -> Vec<Column> {
 fn wide(kind: Kind) -> Vec<Column> {
     match kind {
         Kind::Agent => vec![
-            ("RUNNER", |it| at(it, "/spec/runner")),
-            ("MAX STEPS", |it| at(it, "/spec/limits/max_steps")),
-            ("TIMEOUT", |it| at(it, "/spec/limits/timeout")),
+            at("RUNNER", "/spec/runner"),
+            at("MAX STEPS", "/spec/limits/max_steps"),
+            at("TIMEOUT", "/spec/limits/timeout"),
         ],
-        Kind::ModelEndpoint => {
-            vec![("ADDRESS", |it| at(it, "/spec/base_url")), ("SECRET", |it| at(it, "/spec/auth/secretRef"))]
+        Kind::ModelEndpoint => vec![at("ADDRESS", "/spec/base_url"), at("SECRET", "/spec/auth/secretRef")],
+        Kind::Tool => vec![at("RISK", "/spec/risk_level"), at("DESCRIPTION", "/spec/description")],
+        Kind::Memory => vec![at("ENDPOINT", "/spec/endpoint")],
+        Kind::AgentRole | Kind::EvalDataset => vec![at("DESCRIPTION", "/spec/description")],
+        Kind::ToolPermission => vec![list("REQUIRED", "/spec/required_permissions")],
+        Kind::AgentPolicy => {
+            vec![list("MODELS", "/spec/allowed_models"), list("BLOCKED TOOLS", "/spec/blocked_tools")]
         }
-        Kind::Tool => {
-            vec![("RISK", |it| at(it, "/spec/risk_level")), ("DESCRIPTION", |it| at(it, "/spec/description"))]
-        }
-        Kind::Memory => vec![("ENDPOINT", |it| at(it, "/spec/endpoint"))],
-        Kind::AgentRole => vec![("DESCRIPTION", |it| at(it, "/spec/description"))],
-        Kind::ToolPermission => vec![("REQUIRED", |it| listed(it, "/spec/required_permissions"))],
-        Kind::AgentPolicy => vec![
-            ("MODELS", |it| listed(it, "/spec/allowed_models")),
-            ("BLOCKED TOOLS", |it| listed(it, "/spec/blocked_tools")),
-        ],
-        Kind::Worker => {
-            vec![("SEEN", |it| at(it, "/status/lastHeartbeat")), ("VERSION", |it| at(it, "/status/version"))]
-        }
+        Kind::Worker => vec![at("SEEN", "/status/lastHeartbeat"), at("VERSION", "/status/version")],
         Kind::Task => vec![
-            ("PRIORITY", |it| at(it, "/spec/priority")),
-            ("SESSION", |it| at(it, "/spec/session")),
-            ("UID", |it| at(it, "/metadata/uid")),
-            ("ERROR", |it| at(it, "/status/error/code")),
+            at("PRIORITY", "/spec/priority"),
+            at("SESSION", "/spec/session"),
+            at("UID", "/metadata/uid"),
+            at("ERROR", "/status/error/code"),
         ],
-        Kind::TaskSchedule => vec![
-            ("LAST", |it| at(it, "/status/lastScheduleTime")),
-            ("NEXT", |it| at(it, "/status/nextScheduleTime")),
-        ],
-        Kind::TaskWebhook => vec![
-            ("EVENT ID", |it| at(it, "/spec/idempotency/event_id_header")),
-            ("PATH", |it| at(it, "/status/endpointPath")),
-        ],
-        Kind::ToolApproval | Kind::TaskApproval => {
-            vec![("AGENT", |it| at(it, "/spec/agent")), ("REASON", |it| at(it, "/spec/reason"))]
+        Kind::TaskSchedule => {
+            vec![at("LAST", "/status/lastScheduleTime"), at("NEXT", "/status/nextScheduleTime")]
         }
-        Kind::EvalDataset => vec![("DESCRIPTION", |it| at(it, "/spec/description"))],
-        Kind::EvalRun => vec![("CONCURRENCY", |it| at(it, "/spec/concurrency"))],
+        Kind::TaskWebhook => {
+            vec![at("EVENT ID", "/spec/idempotency/event_id_header"), at("PATH", "/status/endpointPath")]
+        }
+        Kind::ToolApproval | Kind::TaskApproval => {
+            vec![at("AGENT", "/spec/agent"), at("REASON", "/spec/reason")]
+        }
+        Kind::EvalRun => vec![at("CONCURRENCY", "/spec/concurrency")],
         Kind::AgentSystem
         | Kind::Secret
         | Kind::SealedSecret
@@ -205,15 +192,11 @@ fn wide(kind: Kind) -> Vec<Column> {
 
 /// What stands behind everything that is wide.
 fn common() -> Vec<Column> {
-    vec![
-        ("LABELS", labels),
-        ("GENERATION", |it| at(it, "/metadata/generation")),
-        ("PROBLEM", |it| at(it, "/status/lastError")),
-    ]
+    vec![by("LABELS", labels), at("GENERATION", "/metadata/generation"), at("PROBLEM", "/status/lastError")]
 }
 
 /// The text at a place; a number as its digits.
-pub fn at(object: &Value, path: &str) -> String {
+pub fn text_at(object: &Value, path: &str) -> String {
     match object.pointer(path) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -222,7 +205,7 @@ pub fn at(object: &Value, path: &str) -> String {
 }
 
 fn first_of(object: &Value, paths: &[&str]) -> String {
-    paths.iter().map(|path| at(object, path)).find(|text| !text.is_empty()).unwrap_or_default()
+    paths.iter().map(|path| text_at(object, path)).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 fn listed(object: &Value, path: &str) -> String {
@@ -241,11 +224,20 @@ fn count(object: &Value, path: &str) -> String {
 }
 
 fn yes(object: &Value, path: &str) -> String {
-    if at(object, path) == "true" { "yes".to_owned() } else { "no".to_owned() }
+    if text_at(object, path) == "true" { "yes".to_owned() } else { "no".to_owned() }
 }
 
-fn phase(object: &Value) -> String {
-    at(object, "/status/phase")
+fn mcp_place(server: &Value) -> String {
+    first_of(server, &["/spec/endpoint", "/spec/command", "/spec/image"])
+}
+
+fn runs(worker: &Value) -> String {
+    format!("{}/{}", text_at(worker, "/status/currentTasks"), text_at(worker, "/spec/max_concurrent_tasks"))
+}
+
+/// A template has no state.
+fn task_state(task: &Value) -> String {
+    first_of(task, &["/status/state", "/spec/mode"])
 }
 
 fn labels(object: &Value) -> String {
@@ -266,17 +258,17 @@ fn policy_scope(policy: &Value) -> String {
         .map(|path| listed(policy, path))
         .filter(|names| !names.is_empty())
         .collect();
-    if named.is_empty() { at(policy, "/spec/apply_mode") } else { named.join(",") }
+    if named.is_empty() { text_at(policy, "/spec/apply_mode") } else { named.join(",") }
 }
 
 fn worker_status(worker: &Value) -> String {
-    let (phase, standing) = (at(worker, "/status/phase"), at(worker, "/status/standing"));
+    let (phase, standing) = (text_at(worker, "/status/phase"), text_at(worker, "/status/standing"));
     if standing.is_empty() || standing == "open" { phase } else { format!("{phase},{standing}") }
 }
 
 fn subject(task: &Value) -> String {
-    match at(task, "/spec/system") {
-        system if system.is_empty() => at(task, "/spec/agent"),
+    match text_at(task, "/spec/system") {
+        system if system.is_empty() => text_at(task, "/spec/agent"),
         system => format!("system/{system}"),
     }
 }

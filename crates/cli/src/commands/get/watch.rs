@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Arguments,
-    columns::{self, at},
+    columns::{self, text_at},
 };
 use crate::{
     app::App,
@@ -70,7 +70,7 @@ impl Rows<'_> {
             }
         };
         for object in &objects {
-            self.seen.insert(key(object), at(object, "/metadata/resourceVersion"));
+            self.seen.insert(key(object), text_at(object, "/metadata/resourceVersion"));
         }
         let table = columns::table(self.kind, &objects, self.look());
         let (paint, room) = (self.app.output.paint(), self.app.output.room());
@@ -80,7 +80,7 @@ impl Rows<'_> {
 
     fn take(&mut self, change: &Change) -> Result<(), CommandError> {
         let Change { kind, resource } = change;
-        let version = at(resource, "/metadata/resourceVersion");
+        let version = text_at(resource, "/metadata/resourceVersion");
         let known = match kind {
             ChangeKind::Deleted => {
                 self.seen.remove(&key(resource));
@@ -120,7 +120,7 @@ impl Rows<'_> {
 }
 
 fn key(object: &Value) -> (String, String) {
-    (at(object, "/metadata/namespace"), at(object, "/metadata/name"))
+    (text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name"))
 }
 
 fn word(kind: ChangeKind) -> &'static str {
