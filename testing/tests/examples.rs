@@ -29,7 +29,7 @@ async fn every_manifest_is_valid_applies_and_runs() {
     for example in ground.examples() {
         let declared = example.declared();
         let namespace = format!("whole-{}", example.name);
-        let applied = ground.shell(&namespace, &format!("ostler apply -f examples/{}", example.name)).await;
+        let applied = ground.shell(&namespace, &example.apply()).await;
         assert!(applied.status.success(), "{}: {applied:?}", example.name);
         for task in declared.iter().filter(|resource| is_to_run(resource)) {
             ground.expect_success(&namespace, &task.metadata.name).await;
@@ -128,6 +128,12 @@ impl Ground {
 }
 
 impl Example {
+    /// Puts everything in place, and starts its tasks: they are named one by one.
+    fn apply(&self) -> String {
+        let files = manifests(&self.folder).into_iter().map(|path| format!(" -f '{}'", path.display()));
+        format!("ostler apply{}", files.collect::<String>())
+    }
+
     /// Everything that its manifests declare, all of which this version can do.
     fn declared(&self) -> Vec<Resource> {
         let mut declared = Vec::new();
