@@ -101,7 +101,7 @@ impl Ground {
             })
             .collect();
         examples.sort_by(|one, other| one.name.cmp(&other.name));
-        assert!(examples.len() >= 11, "only {} examples found", examples.len());
+        assert!(examples.len() >= 12, "only {} examples found", examples.len());
         examples
     }
 
