@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Output,
 };
@@ -66,6 +67,7 @@ async fn every_readme_says_what_works() {
 struct Ground {
     folder: TempDir,
     binary: PathBuf,
+    address: SocketAddr,
     _server: Program,
     _tools: ToolServer,
 }
@@ -88,7 +90,7 @@ impl Ground {
             .args(OFFER);
         server.start().expect("it starts");
         server.wait_until_ready(address).await.expect("it gets ready");
-        Self { folder, binary, _server: server, _tools: tools }
+        Self { folder, binary, address, _server: server, _tools: tools }
     }
 
     fn examples(&self) -> Vec<Example> {
@@ -110,10 +112,12 @@ impl Ground {
         let programs = self.binary.parent().unwrap_or(Path::new("."));
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("sh");
-        for name in ["SERVER", "DATA", "TOKEN", "LOG"] {
+        for name in ["DATA", "TOKEN", "PROFILE", "LOG"] {
             shell.env_remove(format!("OSTLER_{name}"));
         }
         shell.args(["-ec", commands]).current_dir(self.folder.path());
+        // It answers a moment before it has written down where it listens.
+        shell.env("OSTLER_SERVER", format!("http://{}", self.address));
         shell.env("PATH", path).env("OSTLER_NAMESPACE", namespace);
         shell.output().await.expect("a shell")
     }
