@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Output,
 };
@@ -29,7 +30,7 @@ async fn every_manifest_is_valid_applies_and_runs() {
     for example in ground.examples() {
         let declared = example.declared();
         let namespace = format!("whole-{}", example.name);
-        let applied = ground.shell(&namespace, &format!("ostler apply -f examples/{}", example.name)).await;
+        let applied = ground.shell(&namespace, &example.apply()).await;
         assert!(applied.status.success(), "{}: {applied:?}", example.name);
         for task in declared.iter().filter(|resource| is_to_run(resource)) {
             ground.expect_success(&namespace, &task.metadata.name).await;
@@ -66,6 +67,7 @@ async fn every_readme_says_what_works() {
 struct Ground {
     folder: TempDir,
     binary: PathBuf,
+    address: SocketAddr,
     _server: Program,
     _tools: ToolServer,
 }
@@ -88,7 +90,7 @@ impl Ground {
             .args(OFFER);
         server.start().expect("it starts");
         server.wait_until_ready(address).await.expect("it gets ready");
-        Self { folder, binary, _server: server, _tools: tools }
+        Self { folder, binary, address, _server: server, _tools: tools }
     }
 
     fn examples(&self) -> Vec<Example> {
@@ -101,7 +103,7 @@ impl Ground {
             })
             .collect();
         examples.sort_by(|one, other| one.name.cmp(&other.name));
-        assert!(examples.len() >= 11, "only {} examples found", examples.len());
+        assert!(examples.len() >= 12, "only {} examples found", examples.len());
         examples
     }
 
@@ -110,10 +112,12 @@ impl Ground {
         let programs = self.binary.parent().unwrap_or(Path::new("."));
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("sh");
-        for name in ["SERVER", "DATA", "TOKEN", "LOG"] {
+        for name in ["DATA", "TOKEN", "PROFILE", "LOG"] {
             shell.env_remove(format!("OSTLER_{name}"));
         }
         shell.args(["-ec", commands]).current_dir(self.folder.path());
+        // It answers a moment before it has written down where it listens.
+        shell.env("OSTLER_SERVER", format!("http://{}", self.address));
         shell.env("PATH", path).env("OSTLER_NAMESPACE", namespace);
         shell.output().await.expect("a shell")
     }
@@ -128,6 +132,12 @@ impl Ground {
 }
 
 impl Example {
+    /// Puts everything in place, and starts its tasks: they are named one by one.
+    fn apply(&self) -> String {
+        let files = manifests(&self.folder).into_iter().map(|path| format!(" -f '{}'", path.display()));
+        format!("ostler apply{}", files.collect::<String>())
+    }
+
     /// Everything that its manifests declare, all of which this version can do.
     fn declared(&self) -> Vec<Resource> {
         let mut declared = Vec::new();
