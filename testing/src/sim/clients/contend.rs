@@ -120,7 +120,7 @@ async fn create_contended(world: &Arc<World>) -> bool {
         });
         match create.await {
             Some(Ok(_)) => return true,
-            Some(Err(ControlError::Conflict(_))) => return false,
+            Some(Err(ControlError::NameTaken { .. })) => return false,
             Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
             Some(Err(error)) => {
                 world.violate(format!("a name that is taken was answered with: {error}"));
