@@ -129,7 +129,7 @@ fn the_example_of_a_file_names_every_setting() {
     });
     let taken_in = taken_in.collect::<String>().replace("/etc/ostler/", "");
     fs::write(&file, taken_in).unwrap();
-    for name in ["server.pem", "server.key", "api.token", "worker.token", "ca.pem"] {
+    for name in ["server.pem", "server.key", "api.token", "worker.token", "setup.token", "ca.pem"] {
         fs::write(folder.path().join(name), "").unwrap();
     }
     for setting in show(&["--config", "config.yaml"]) {
