@@ -42,6 +42,9 @@ pub struct Edge {
     pub is_back: bool,
 }
 
+/// Nobody finds their way through more boxes.
+const MOST: usize = 300;
+
 /// What the drawing is for.
 #[derive(Debug, Clone, Copy)]
 pub struct Canvas {
@@ -79,6 +82,13 @@ impl Graph {
 
     /// As lines of boxes and arrows, none wider than the canvas, and below them what no arrow can say.
     pub fn lines(&self, canvas: Canvas) -> Vec<String> {
+        if self.nodes.len() > MOST {
+            let words = format!(
+                "{} agents are too many to draw; -o dot, mermaid and json have them",
+                self.nodes.len()
+            );
+            return text::wrap(&words, canvas.columns);
+        }
         let drawn = row::draw(self, canvas)
             .or_else(|| layers::draw(self, canvas))
             .unwrap_or_else(|| outline::draw(self, canvas));
@@ -122,32 +132,43 @@ impl Graph {
 
     /// Going through the graph from its first agents on, an edge to where we still are leads back.
     fn find_back_edges(&mut self) {
+        let mut outgoing = vec![Vec::new(); self.nodes.len()];
+        let mut is_target = vec![false; self.nodes.len()];
+        for (place, edge) in self.edges.iter().enumerate() {
+            outgoing[edge.from].push(place);
+            is_target[edge.to] = true;
+        }
+        let firsts = (0..self.nodes.len()).filter(|node| !is_target[*node]);
         let mut state = vec![Visit::New; self.nodes.len()];
-        let incoming = |node: usize| self.edges.iter().any(|edge| edge.to == node);
-        let mut starts: Vec<usize> = (0..self.nodes.len()).filter(|node| !incoming(*node)).collect();
-        starts.extend(0..self.nodes.len());
-        for start in starts {
-            self.visit(start, &mut state);
+        for start in firsts.chain(0..self.nodes.len()).collect::<Vec<_>>() {
+            self.walk(start, &outgoing, &mut state);
         }
     }
 
-    fn visit(&mut self, node: usize, state: &mut [Visit]) {
-        if state[node] != Visit::New {
+    /// Not by calling itself: a line of agents may be longer than a stack is deep.
+    fn walk(&mut self, start: usize, outgoing: &[Vec<usize>], state: &mut [Visit]) {
+        if state[start] != Visit::New {
             return;
         }
-        state[node] = Visit::Here;
-        for place in 0..self.edges.len() {
-            let Edge { from, to, .. } = self.edges[place];
-            if from != node {
+        state[start] = Visit::Here;
+        let mut trail = vec![(start, 0)];
+        while let Some((node, next)) = trail.last_mut() {
+            let Some(place) = outgoing[*node].get(*next).copied() else {
+                state[*node] = Visit::Done;
+                trail.pop();
                 continue;
-            }
+            };
+            *next += 1;
+            let to = self.edges[place].to;
             match state[to] {
                 Visit::Here => self.edges[place].is_back = true,
-                Visit::New => self.visit(to, state),
                 Visit::Done => {}
+                Visit::New => {
+                    state[to] = Visit::Here;
+                    trail.push((to, 0));
+                }
             }
         }
-        state[node] = Visit::Done;
     }
 }
 

@@ -76,8 +76,28 @@ fn hunks(edits: &[Edit]) -> Vec<(usize, usize)> {
     hunks
 }
 
-/// The longest common subsequence decides; a table is good enough for manifests.
+/// The most cells of the table below; beyond it, what is between the first and the last change is all new.
+const CELLS: usize = 4_000_000;
+
 fn edits(old: &[&str], new: &[&str]) -> Vec<Edit> {
+    let same = |pair: &(&&str, &&str)| pair.0 == pair.1;
+    let head = old.iter().zip(new).take_while(same).count();
+    let (old, new) = (&old[head..], &new[head..]);
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+    let mut edits = vec![Edit::Keep; head];
+    if old.len().saturating_mul(new.len()) > CELLS {
+        edits.extend(vec![Edit::Remove; old.len()]);
+        edits.extend(vec![Edit::Add; new.len()]);
+    } else {
+        edits.extend(shortest(old, new));
+    }
+    edits.extend(vec![Edit::Keep; tail]);
+    edits
+}
+
+/// The longest common subsequence decides; a table is good enough for manifests.
+fn shortest(old: &[&str], new: &[&str]) -> Vec<Edit> {
     let width = new.len() + 1;
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for (i, line) in old.iter().enumerate().rev() {
@@ -145,6 +165,14 @@ mod tests {
             "+13",
         ];
         assert_eq!(diff(before, after), expected);
+    }
+
+    #[test]
+    fn long_texts_have_a_diff_too() {
+        let text = |word: &str| (0..5_000).map(|line| format!("{word} {line}\n")).collect::<String>();
+        let drawn = diff(&format!("same\n{}same\n", text("old")), &format!("same\n{}same\n", text("new")));
+        assert_eq!(drawn.len(), 2 + 1 + 10_000 + 2);
+        assert_eq!((drawn[3].as_str(), drawn[4].as_str()), (" same", "-old 0"));
     }
 
     #[test]

@@ -322,3 +322,32 @@ fn namespaces_are_listed() {
     assert_eq!(fake.ostler(["get", "ns", "-o", "name"]).ok(), "namespace/default\nnamespace/team\n");
     assert_eq!(fake.lines(), ["GET /v1/namespaces", "GET /v1/namespaces"]);
 }
+
+#[test]
+fn of_many_only_those_that_change_are_shown() {
+    let mut n_watches = 0;
+    let made = |name: &str, version: u32, day: u32| {
+        let mut agent = agent(name, version, "x");
+        agent["metadata"]["createdAt"] = json!(format!("2026-01-{day:02}T00:00:00Z"));
+        agent
+    };
+    let fake = Fake::start(move |asked| {
+        if !asked.line.contains("/watch") {
+            return ok(&json!({ "items": [made("listed", 1, 5)], "continue": "more" }));
+        }
+        n_watches += 1;
+        match n_watches {
+            1 => stream(&format!(
+                "{}{}{}{}",
+                change(1, "added", &made("old", 1, 2)),
+                change(2, "added", &made("listed", 1, 5)),
+                change(3, "added", &made("new", 1, 6)),
+                change(4, "updated", &made("old", 2, 2)),
+            )),
+            _ => problem(403, "forbidden", "enough"),
+        }
+    });
+    let ran = fake.ostler(["get", "agents", "-w", "--limit", "1"]);
+    let names: Vec<&str> = ran.ended(7).lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, ["NAME", "listed", "new", "old"]);
+}

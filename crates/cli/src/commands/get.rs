@@ -101,10 +101,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 
 /// The list of a kind; whether there was anything to show.
 async fn some(arguments: &Arguments, kind: Kind, client: &Client, app: &App) -> Result<bool, CommandError> {
-    let usual = if kind == Kind::Task { TASKS } else { usize::MAX };
-    let limit = arguments.limit.unwrap_or(usual);
     let Listed { items, has_more } =
-        listing::list(client, kind, arguments.selector.as_deref(), limit).await?;
+        listing::list(client, kind, arguments.selector.as_deref(), arguments.limit(kind)).await?;
     if items.is_empty() && arguments.output.is_table() {
         return Ok(false);
     }
@@ -221,6 +219,11 @@ fn show(
 }
 
 impl Arguments {
+    /// How many are shown at most.
+    fn limit(&self, kind: Kind) -> usize {
+        self.limit.unwrap_or(if kind == Kind::Task { TASKS } else { usize::MAX })
+    }
+
     fn look(&self, wide: bool, app: &App) -> Look {
         Look {
             wide,

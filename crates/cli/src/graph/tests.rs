@@ -127,3 +127,17 @@ fn programs_get_every_edge() {
     assert!(mermaid.contains("n1 -.->|\"if the output contains #quot;revise#quot;\"| n0"), "{mermaid}");
     assert_eq!(export::json(&graph, "s")["edges"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn what_is_too_large_is_not_drawn_and_breaks_nothing() {
+    let line = |count: usize| {
+        let node = |number: usize| Node { name: format!("a{number}"), notes: Vec::new(), tone: Tone::Plain };
+        let edges = (1..count).map(|to| edge(to - 1, to)).collect();
+        let mut graph = Graph { nodes: (0..count).map(node).collect(), edges };
+        graph.find_back_edges();
+        graph
+    };
+    assert!(line(MOST).lines(canvas(80, true)).len() > 10);
+    let told = line(200_000).lines(canvas(80, true));
+    assert!(told[0].starts_with("200000 agents are too many to draw"), "{told:?}");
+}

@@ -32,7 +32,14 @@ pub async fn run(
     app: &App,
 ) -> Result<Exit, CommandError> {
     let query = WatchQuery { name: target.name.clone(), selector: arguments.selector.clone() };
-    let mut rows = Rows { app, arguments, kind: target.kind, seen: BTreeMap::new(), widths: Vec::new() };
+    let mut rows = Rows {
+        app,
+        arguments,
+        kind: target.kind,
+        seen: BTreeMap::new(),
+        known_until_ms: None,
+        widths: Vec::new(),
+    };
     if arguments.output.is_table() {
         // A table needs to know how wide its columns are before its first row.
         rows.begin(client, target).await?;
@@ -56,6 +63,8 @@ struct Rows<'a> {
     kind: Kind,
     /// The version of each that was shown last.
     seen: BTreeMap<(String, String), String>,
+    /// There are too many to show them all: those that were made before this are shown once they change.
+    known_until_ms: Option<i64>,
     widths: Vec<usize>,
 }
 
@@ -65,8 +74,12 @@ impl Rows<'_> {
         let objects = match &target.name {
             Some(name) => vec![client.get(target.kind, name).await?],
             None => {
-                let limit = self.arguments.limit.unwrap_or(usize::MAX);
-                list(client, target.kind, self.arguments.selector.as_deref(), limit).await?.items
+                let limit = self.arguments.limit(target.kind);
+                let listed = list(client, target.kind, self.arguments.selector.as_deref(), limit).await?;
+                if listed.has_more {
+                    self.known_until_ms = listed.items.iter().filter_map(created_ms).max();
+                }
+                listed.items
             }
         };
         for object in &objects {
@@ -89,7 +102,10 @@ impl Rows<'_> {
             // After a new connection a server may tell what we know.
             _ => self.seen.insert(key(resource), version.clone()),
         };
-        if known.is_some_and(|known| known == version && !version.is_empty()) {
+        let is_old = || created_ms(resource) <= self.known_until_ms;
+        let is_left_out =
+            *kind == ChangeKind::Added && known.is_none() && self.known_until_ms.is_some() && is_old();
+        if is_left_out || known.is_some_and(|known| known == version && !version.is_empty()) {
             return Ok(());
         }
         self.show(*kind, resource)
@@ -117,6 +133,10 @@ impl Rows<'_> {
     fn look(&self) -> columns::Look {
         self.arguments.look(self.arguments.output == Format::Wide, self.app)
     }
+}
+
+fn created_ms(object: &Value) -> Option<i64> {
+    clock::parse(&text_at(object, "/metadata/createdAt"))
 }
 
 fn key(object: &Value) -> (String, String) {
