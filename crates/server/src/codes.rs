@@ -48,6 +48,12 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::BAD_REQUEST,
+        "invalid_body",
+        "A field of a body that is no manifest is missing, unknown, or has a value that can't be used.",
+        "The detail names it, and what is expected.",
+    ),
+    api(
+        StatusCode::BAD_REQUEST,
         "invalid_manifest",
         "The manifest has mistakes. `problems` lists all of them, with path, line, column and what may have been meant.",
         "Correct them; `ostler apply` tells them with the name of the file.",
@@ -61,8 +67,8 @@ pub const CODES: &[ApiCode] = &[
     api(
         StatusCode::UNAUTHORIZED,
         "unauthorized",
-        "The request shows no token, or one that is not valid here.",
-        "Send `Authorization: Bearer <token>`; the token is in the file `token` of the data folder.",
+        "The request shows no token and no sign-in, or one that is not valid here, or no longer.",
+        "Send `Authorization: Bearer <token>`; the server's own token is in the file `token` of its data folder. Or sign in again.",
     ),
     api(
         StatusCode::FORBIDDEN,
@@ -75,6 +81,12 @@ pub const CODES: &[ApiCode] = &[
         "bad_origin",
         "The request comes from a page of another site.",
         "Call the API from a program, or from a page that this server serves.",
+    ),
+    api(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "Who asks is known, and may not do this: the role is too low, or the namespace is not one it is let into.",
+        "The detail says which. Use a token that may, or ask whoever makes them for one.",
     ),
     api(
         StatusCode::NOT_FOUND,
@@ -115,6 +127,12 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::CONFLICT,
+        "immutable",
+        "A task was accepted as it is, and never changes.",
+        "Cancel it if it is not wanted, and retry it: that makes a new task.",
+    ),
+    api(
+        StatusCode::CONFLICT,
         "task_ended",
         "The task has ended, and what has ended stays so.",
         "To do it again, retry it: that makes a new task.",
@@ -145,15 +163,39 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::TOO_MANY_REQUESTS,
+        "too_many_requests",
+        "More requests, streams or sign-ins than may be at once, or in so short a time.",
+        "Send it again after the time in Retry-After; settings bound requests and streams.",
+    ),
+    api(
+        StatusCode::TOO_MANY_REQUESTS,
         "too_many_tasks",
         "A Quota's `tasks_per_minute` or `max_queued` is reached.",
         "Send it again after the time in Retry-After, or raise the Quota.",
+    ),
+    api(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_watches",
+        "As many watches are open as a server keeps.",
+        "Close one that nobody reads, or watch on another server.",
     ),
     api(
         StatusCode::SERVICE_UNAVAILABLE,
         "store_unavailable",
         "The store can't serve this now.",
         "Send it again, to this server or another; the server's log says what is wrong.",
+    ),
+    api(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "unavailable",
+        "The server can't do this just now; the detail says why.",
+        "Send it again.",
+    ),
+    api(
+        StatusCode::GATEWAY_TIMEOUT,
+        "too_late",
+        "There was no answer in time. What was asked for may yet be done.",
+        "Look whether it was done before you send it again; with an idempotency key a task stays one task.",
     ),
 ];
 

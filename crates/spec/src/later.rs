@@ -87,8 +87,7 @@ const AGENT_SYSTEM: &[Later] = &[
     all("spec.a2a.enabled"),
 ];
 
-const TASK: &[Later] =
-    &[all("spec.system"), part("spec.mode", "`template`"), all("spec.message_retry.non_retryable")];
+const TASK: &[Later] = &[all("spec.message_retry.non_retryable")];
 
 const TOOL: &[Later] = &[
     part("spec.type", "other than `http`"),

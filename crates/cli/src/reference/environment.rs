@@ -24,9 +24,10 @@ const VARIABLES: &str = "
 ";
 
 /// What stands in no table: looked at where it is needed.
-const OTHERS: [(&str, &str); 3] = [
+const OTHERS: [(&str, &str); 4] = [
     ("OSTLER_CONFIG", "The file of settings, as --config"),
     ("OSTLER_WORKER_TOKEN", "The token that `ostler worker` shows, instead of one in a file"),
+    ("OSTLER_SETUP_TOKEN", "The token that makes the first user, instead of one in a file"),
     (
         "OSTLER_SECRET_NAME",
         "The secret `name` that a ModelEndpoint's auth.secretRef names, in capitals, other characters as _; NAME alone is \
