@@ -35,8 +35,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            requests_per_second: 5000,
-            requests_per_caller: 5000,
+            requests_per_second: 20_000,
+            requests_per_caller: 20_000,
             streams: 8000,
             streams_per_caller: 4000,
             connections: 16_384,

@@ -93,9 +93,9 @@ settings! {
             "Holds a token that makes the first user and nothing else; OSTLER_SETUP_TOKEN is the token itself (without either, it takes the token of clients)";
         SESSION_TTL: "session_ttl", "session-ttl", "OSTLER_SESSION_TTL", "DURATION", Some("24h"), session_ttl,
             "A user who asks for nothing for so long has to sign in again";
-        REQUESTS_PER_SECOND: "limits.requests_per_second", "requests-per-second", "OSTLER_REQUESTS_PER_SECOND", "N", Some("5000"), at_least_one,
+        REQUESTS_PER_SECOND: "limits.requests_per_second", "requests-per-second", "OSTLER_REQUESTS_PER_SECOND", "N", Some("20000"), at_least_one,
             "Requests that are answered in a second, with room for twice as many in a row; health checks don't count";
-        REQUESTS_PER_CALLER: "limits.requests_per_caller", "requests-per-caller", "OSTLER_REQUESTS_PER_CALLER", "N", Some("5000"), at_least_one,
+        REQUESTS_PER_CALLER: "limits.requests_per_caller", "requests-per-caller", "OSTLER_REQUESTS_PER_CALLER", "N", Some("20000"), at_least_one,
             "The same of each token, user or, where nobody is known, address";
         STREAMS: "limits.streams", "streams", "OSTLER_STREAMS", "N", Some("8000"), at_least_one,
             "Readers who follow something live at once";
