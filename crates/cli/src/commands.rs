@@ -35,6 +35,7 @@ pub mod worker;
 pub mod workers;
 
 mod listing;
+mod missing;
 mod role;
 mod serving;
 mod target;

@@ -75,7 +75,13 @@ fn what_is_not_there_is_told_with_what_is() {
     for command in ["logs", "events", "trace", "cancel", "retry", "archive"] {
         up.ostler([command, "nobody"]).failed(1, &["error: there is no task \"nobody\""]);
     }
-    up.ostler(["get", "agent", "nobody"]).failed(1, &["error: there is no Agent \"nobody\""]);
+    up.ostler(["get", "agent", "nobody"])
+        .failed(1, &["error: there is no Agent \"nobody\"", "ostler get agents"]);
+    for command in ["get", "describe", "edit", "delete"] {
+        up.ostler([command, "agent", "helo"])
+            .failed(1, &["there is no Agent \"helo\"", "did you mean hello?"]);
+        up.ostler([command, "tool", "x"]).failed(1, &["there are no tools in namespace default"]);
+    }
     up.ostler(["get", "agent", "../../healthz"]).failed(1, &["error: "]);
     up.ostler(["frobnicate"]).failed(2, &["frobnicate"]);
 }

@@ -6,7 +6,7 @@ use ostler_client::Client;
 use ostler_spec::Kind;
 
 use super::{
-    apply, listing,
+    apply, listing, missing,
     target::{Target, targets},
 };
 use crate::{app::App, error::CommandError, exit::Exit, kind_words::KindWords, manifests};
@@ -84,7 +84,7 @@ async fn delete(
         Ok(()) if arguments.dry_run => app.output.data(format!("{title} deleted (dry run)")),
         Ok(()) => app.output.data(format!("{title} deleted")),
         Err(error) if arguments.ignore_not_found && error.code() == Some("not_found") => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(missing::explain(client, target.kind, name, error).await),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use self::page::Page;
 use super::{
     get::phase_tone,
+    missing,
     target::{Target, targets},
 };
 use crate::{app::App, clock, error::CommandError, exit::Exit, kind_words::KindWords, paint::Tone};
@@ -42,7 +43,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         if place > 0 {
             app.output.data("")?;
         }
-        let object = client.get(target.kind, name).await?;
+        let object = match client.get(target.kind, name).await {
+            Ok(object) => object,
+            Err(error) => return Err(missing::explain(&client, target.kind, name, error).await),
+        };
         describe(app, &client, target, &object).await?;
     }
     Ok(Exit::Ok)

@@ -7,7 +7,7 @@ use ostler_spec::{Kind, Problem};
 use serde_json::Value;
 
 use self::session::Session;
-use super::{listing::name_of, target::Target};
+use super::{listing::name_of, missing, target::Target};
 use crate::{
     app::App,
     document,
@@ -50,7 +50,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         return Err(CommandError::new(Exit::Usage, message));
     }
     let client = app.client()?;
-    let object = client.get(target.kind, &name).await?;
+    let object = match client.get(target.kind, &name).await {
+        Ok(object) => object,
+        Err(error) => return Err(missing::explain(&client, target.kind, &name, error).await),
+    };
     let mut session = Session::begin(app, &target, document::with_version(&object))?;
     let done = talk(app, &client, &target, &name, &mut session).await;
     session.end(done.is_ok());

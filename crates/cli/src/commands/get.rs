@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{
     listing::{self, Listed, name_of},
+    missing,
     target::{Target, targets},
 };
 use crate::{
@@ -142,7 +143,9 @@ async fn several(
                 app.output.note(error.to_string());
                 missing = Some(Exit::Error);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                return Err(missing::explain(client, *kind, name.as_deref().unwrap_or_default(), error).await);
+            }
         }
     }
     show_groups(app, &groups, wanted.len(), arguments)?;
