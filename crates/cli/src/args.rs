@@ -101,7 +101,7 @@ mod tests {
         for inner in command.get_subcommands() {
             let path = format!("{path} {}", inner.get_name());
             let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
-            if !inner.has_subcommands() && !help.contains("Examples:\n") {
+            if !inner.is_hide_set() && !inner.has_subcommands() && !help.contains("Examples:\n") {
                 found.push(path.clone());
             }
             without_examples(inner, &path, found);

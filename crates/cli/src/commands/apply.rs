@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ostler_client::{Client, ClientError, Writing};
-use ostler_spec::{DEFAULT_NAMESPACE, Kind, Resource};
+use ostler_spec::{DEFAULT_NAMESPACE, Resource, Spec, TaskMode};
 use serde_json::Value;
 
 use crate::{
@@ -102,7 +102,7 @@ pub fn move_to_namespace(resources: &mut [Resource], app: &App) -> Result<(), Co
 
 /// Puts it in place, and says what that changed.
 async fn put(client: &Client, resource: &Resource, writing: Writing) -> Result<String, ClientError> {
-    if resource.kind() == Kind::Task && writing == Writing::Real {
+    if is_to_run(resource) && writing == Writing::Real {
         let created = client.create_task(resource).await?;
         let outcome = if created.existed { "unchanged" } else { "created" };
         return Ok(format!("task/{} {outcome}", created.task.metadata.name));
@@ -115,6 +115,11 @@ async fn put(client: &Client, resource: &Resource, writing: Writing) -> Result<S
         Some(_) => "configured",
     };
     Ok(format!("{} {outcome}", title(resource)))
+}
+
+/// A task that is accepted by being sent. A template is kept like any other object.
+fn is_to_run(resource: &Resource) -> bool {
+    matches!(&resource.spec, Spec::Task(task) if task.mode == TaskMode::Run)
 }
 
 /// The object as it is now, if it is there.
