@@ -7,6 +7,7 @@ mod exit_codes;
 mod flags;
 mod kinds;
 mod markdown;
+mod metrics;
 
 use clap::ValueEnum;
 
@@ -17,6 +18,7 @@ pub enum Page {
     Environment,
     Errors,
     ExitCodes,
+    Metrics,
 }
 
 const ABOVE: &str = "<!-- Written by `cargo xtask reference`; what you change here is lost. -->";
@@ -35,6 +37,7 @@ impl Page {
             Page::Environment => environment::page(),
             Page::Errors => errors::page(),
             Page::ExitCodes => exit_codes::page(),
+            Page::Metrics => metrics::page(),
         };
         format!("{ABOVE}\n\n{}", text.trim_end())
     }

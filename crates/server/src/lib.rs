@@ -40,6 +40,7 @@ pub use access::SetupToken;
 pub use codes::{ApiCode, CODES};
 pub use config::{ServerConfig, TlsFiles};
 pub use limits::Limits;
+pub use metrics::{Metric, described as metrics};
 pub use openapi::description;
 pub use routes::{Need, Route, table as route_table};
 pub use server::{Server, StartError, start};

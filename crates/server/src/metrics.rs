@@ -56,6 +56,61 @@ pub fn text(figures: &Figures, gauges: &Gauges, requests: &RequestFigures) -> St
     page.0
 }
 
+/// A figure as the reference tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric {
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: String,
+    pub about: String,
+    pub labels: Vec<String>,
+}
+
+/// All there are, read from a page on which each stands once.
+pub fn described() -> Vec<Metric> {
+    let (workers, ready) = (vec![(String::new(), "Ready", 0, 0)], vec![(String::new(), 0)]);
+    let gauges = Gauges { workers, ready, position: 0 };
+    let text = text(&sample(), &gauges, &RequestFigures::from([(("GET", 200), Histogram::default())]));
+    let mut metrics: Vec<Metric> = Vec::new();
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), Some(name), Some(about)) => metrics.push(Metric {
+                name: name.to_owned(),
+                kind: String::new(),
+                about: about.to_owned(),
+                labels: Vec::new(),
+            }),
+            (Some("#"), Some("TYPE"), Some(_), Some(kind)) => {
+                metrics.iter_mut().rev().take(1).for_each(|metric| kind.clone_into(&mut metric.kind));
+            }
+            _ => metrics.iter_mut().rev().take(1).for_each(|metric| metric.labels = labels_in(line)),
+        }
+    }
+    metrics
+}
+
+/// Each figure once.
+fn sample() -> Figures {
+    let none = String::new;
+    let mut figures = Figures::default();
+    figures.tasks.insert([none(), none(), none()], Histogram::default());
+    figures.accepted.insert([none()], 0);
+    figures.messages.insert([none(), none()], 0);
+    figures.steps.insert([none(), none()], Histogram::default());
+    figures.tools.insert([none(), none()], Histogram::default());
+    figures.tokens.insert([none(), none(), none()], 0);
+    figures
+}
+
+/// `le` belongs to every histogram.
+fn labels_in(line: &str) -> Vec<String> {
+    let inside =
+        line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(inside, _)| inside);
+    let names = inside.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name.to_owned());
+    names.filter(|name| name != "le").collect()
+}
+
 #[derive(Default)]
 struct Page(String);
 
@@ -204,6 +259,22 @@ mod tests {
         let text = text(&figures, &Gauges::default(), &RequestFigures::new());
         let line = text.lines().find(|line| line.starts_with("ostler_tasks_accepted_total{")).unwrap();
         assert_eq!(line, r#"ostler_tasks_accepted_total{namespace="a\"b\\c\nd"} 3"#);
+    }
+
+    #[test]
+    fn every_figure_is_described() {
+        let metrics = described();
+        let names: std::collections::BTreeSet<&str> =
+            metrics.iter().map(|metric| metric.name.as_str()).collect();
+        assert_eq!(names.len(), metrics.len(), "none stands twice");
+        assert!(
+            metrics.iter().all(|metric| !metric.kind.is_empty() && metric.about.ends_with('.')),
+            "{metrics:#?}"
+        );
+        let of = |name: &str| metrics.iter().find(|metric| metric.name == name).unwrap().labels.clone();
+        assert_eq!(of("ostler_task_duration_seconds"), ["namespace", "system", "status"]);
+        assert_eq!(of("ostler_worker_slots"), ["worker"]);
+        assert_eq!(of("ostler_request_duration_seconds"), ["method", "status"]);
     }
 
     #[test]
