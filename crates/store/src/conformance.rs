@@ -159,7 +159,8 @@ cases! { $
         name_and_key_are_free_again
         a_named_conversation_outlives_its_task
         positions_go_on_behind_what_was_forgotten
-        the_oldest_are_found_first;
+        the_oldest_are_found_first
+        what_was_told_just_before_is_forgotten_with_the_rest;
     handing_on:
         one_ends_and_the_next_is_ready_at_once
         the_last_one_ends_the_task

@@ -2,9 +2,13 @@
 
 use ostler_kernel::{
     Bundle, Expect, TaskId,
+    event::Change,
+    resource::{self, ResourceKey, StoredResource},
     run::{RunView, blocker::BlockerKind},
     task::forget::forget,
 };
+
+use serde_json::json;
 
 use super::world::{World, answers, asks_for_tools};
 use crate::{StoreExt, TaskRef};
@@ -122,6 +126,24 @@ pub async fn the_oldest_are_found_first(world: World) {
     assert_eq!(old(None, 1).await, [first.id]);
     assert_eq!(old(Some(first.id), 10).await, [second.id]);
     assert_eq!(old(Some(second.id), 10).await, []);
+}
+
+pub async fn what_was_told_just_before_is_forgotten_with_the_rest(world: World) {
+    let key = ResourceKey { kind: "Agent".into(), namespace: "default".into(), name: "x".into() };
+    let log = resource::log_of(&key, 1);
+    let (created_at, document) = (world.now(), json!({}));
+    let first = StoredResource { key, version: 1, generation: 1, created_at, document };
+    let second = StoredResource { version: 2, ..first.clone() };
+    let told = |stored: &StoredResource, former: Option<&StoredResource>| {
+        let change = if former.is_some() { Change::Updated } else { Change::Created };
+        resource::put_and_tell(stored.clone(), former, change, created_at)
+    };
+    let bundles = vec![told(&first, None), resource::forget_log(log), told(&second, Some(&first))];
+    let all = world.commit_all(bundles).await;
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+    let left = world.store.events(log, 0, 10).await.expect("the store answers");
+    let numbers: Vec<u64> = left.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, [1], "{left:?}");
 }
 
 impl World {

@@ -33,6 +33,8 @@ pub struct Row<'a> {
     pub text: &'a str,
     pub seq: u64,
     pub position: u64,
+    /// It is a resource that was not there.
+    pub is_made: bool,
 }
 
 const INSERT_TASK: &str = "INSERT INTO tasks (id, namespace, name, key, state, request, body) \
@@ -134,17 +136,22 @@ enum Part<'a> {
     Appended(Appended, Vec<Put<'a>>),
 }
 
-/// What is appended comes last: steps are opened before they are closed, and nothing else looks at it.
+/// What is appended comes last: steps are opened before they are closed, and nothing else looks at it. But what is
+/// forgotten goes behind what was appended to it before.
 fn parts<'a>(rows: &'a [Row<'a>], care: Care) -> Vec<Part<'a>> {
     let (mut parts, mut gathered) = (Vec::new(), BTreeMap::<Appended, Vec<Put<'a>>>::new());
+    let appended = |(kind, puts)| Part::Appended(kind, puts);
     for put in if care == Care::Gathered { fold(rows) } else { each(rows) } {
+        if matches!(put.row.write, Write::Forget(_)) {
+            parts.extend(std::mem::take(&mut gathered).into_iter().map(appended));
+        }
         match Appended::of(put.row.write) {
             Some(kind) if care == Care::Gathered => gathered.entry(kind).or_default().push(put),
             Some(kind) => parts.push(Part::Appended(kind, vec![put])),
             None => parts.push(Part::One(put)),
         }
     }
-    parts.extend(gathered.into_iter().map(|(kind, puts)| Part::Appended(kind, puts)));
+    parts.extend(gathered.into_iter().map(appended));
     parts
 }
 
@@ -254,7 +261,7 @@ fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
         Write::Standing { worker, standing } => {
             vec![(Call::new(STAND, [worker.into(), standing.name().into()]), false)]
         }
-        Write::Resource(resource) => vec![(put_resource(resource, text), false)],
+        Write::Resource(resource) => vec![(put_resource(resource, text, row.is_made), false)],
         Write::DeleteResource(ResourceKey { kind, namespace, name }) => {
             vec![(Call::new(DELETE_RESOURCE, [kind.into(), namespace.into(), name.into()]), false)]
         }
@@ -367,7 +374,7 @@ fn put_worker(worker: &Worker) -> Result<Call<'_>, Failed> {
     Ok(Call::new(PUT_WORKER, values))
 }
 
-fn put_resource<'a>(resource: &'a StoredResource, body: &'a str) -> Call<'a> {
+fn put_resource<'a>(resource: &'a StoredResource, body: &'a str, is_made: bool) -> Call<'a> {
     let ResourceKey { kind, namespace, name } = &resource.key;
     let (version, generation) = (signed(resource.version), signed(resource.generation));
     let at = resource.created_at.as_millis();
@@ -380,7 +387,7 @@ fn put_resource<'a>(resource: &'a StoredResource, body: &'a str) -> Call<'a> {
         at.into(),
         body.into(),
     ];
-    Call::new(if resource.version == 1 { INSERT_RESOURCE } else { PUT_RESOURCE }, values)
+    Call::new(if is_made { INSERT_RESOURCE } else { PUT_RESOURCE }, values)
 }
 
 /// What the writes tell those who watch.

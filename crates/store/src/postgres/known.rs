@@ -148,6 +148,10 @@ impl Known {
         }
     }
 
+    pub fn has_no(&self, resource: &ResourceKey) -> bool {
+        self.resources.get(resource).is_none_or(|version| *version == 0)
+    }
+
     fn forget(&mut self, Forgotten { task, runs, sessions, namespace, name, key }: &Forgotten) {
         for run in runs {
             self.runs.remove(run);

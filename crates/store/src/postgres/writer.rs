@@ -90,7 +90,8 @@ pub fn place_events<'a>(
             }
             _ => (0, 0),
         };
-        Row { write, text, seq, position }
+        let is_made = matches!(write, Write::Resource(made) if known.has_no(&made.key));
+        Row { write, text, seq, position, is_made }
     };
     writes.iter().zip(texts).map(place).collect()
 }

@@ -189,10 +189,11 @@ impl History<'_> {
 
     pub(super) async fn delete_resource(&mut self) -> Result<Bundle, String> {
         let (key, version) = self.some_resource().await?;
-        match self.dice.below(5) {
+        match self.dice.below(6) {
             0 => Ok(resource::delete(key, None)),
             1 => Ok(resource::delete(key, Some(version))),
-            2 => {
+            2 => Ok(resource::forget_log(resource::log_of(&key, version))),
+            3 => {
                 let former = self.bare_resource(key.clone(), version);
                 let renamed = ResourceKey { name: self.dice.word(&TASK_NAMES), ..key };
                 Ok(resource::rename_and_tell(self.bare_resource(renamed, 1), &former, self.now))
