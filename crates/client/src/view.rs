@@ -12,7 +12,9 @@ pub use event::{
 };
 pub use message::MessageView;
 pub use step::{StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
-pub use task::{TaskMetadata, TaskOutput, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor};
+pub use task::{
+    TaskMetadata, TaskOutput, TaskRequires, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor,
+};
 
 /// Why something failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,6 +27,10 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
     TaskAccepted {
+        /// The system that it is for, if it is for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        system: Option<String>,
+        /// Who begins.
         agent: String,
         run: RunId,
     },

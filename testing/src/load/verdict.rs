@@ -147,9 +147,11 @@ impl Verdict {
         }
         let steps: Vec<_> = events.iter().filter_map(finished_step).collect();
         self.n_steps += steps.len();
-        if !steps.iter().map(|step| step.step).eq(0..N_STEPS) {
-            let finished: Vec<_> = steps.iter().map(|step| step.step).collect();
-            self.fail(format!("{name} finished the steps {finished:?}"));
+        let mut runs: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        steps.iter().for_each(|step| runs.entry(&step.run).or_default().push(step.step));
+        let is_whole = runs.values().all(|steps| steps.iter().copied().eq(0..N_STEPS));
+        if !is_whole || runs.len() != workload::n_agents_of(name) {
+            self.fail(format!("{name} finished the steps {runs:?}"));
         }
         for step in steps {
             self.check_step(name, step, journal);

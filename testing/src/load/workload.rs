@@ -1,4 +1,4 @@
-//! What the server is given to do: one agent with two tools, and tasks of five steps for it.
+//! What the server is given to do: an agent with two tools, another behind it, and tasks of five steps for each of them.
 
 use anyhow::Context as _;
 use ostler_client::Client;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Ground;
 
-/// Steps of a task: model, tool, model, tool, model.
+/// Steps of an agent: model, tool, model, tool, model.
 pub const N_STEPS: u32 = 5;
 
 /// One task in so many uses the tool that is not idempotent.
@@ -16,13 +16,16 @@ const ONCE_EVERY: u64 = 10;
 const IN_SESSION_EVERY: u64 = 4;
 const IN_SESSION: u64 = 4;
 
+/// One task in so many is done by two agents, one behind the other.
+const SYSTEM_EVERY: u64 = 6;
+
 /// The tool that may be called again when nobody knows the outcome.
 const AGAIN: &str = "lookup";
 
 /// The tool that must not.
 pub const ONCE: &str = "order";
 
-/// Declares the model, the tools and the agent.
+/// Declares the model, the tools, the agents and their system.
 pub async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()> {
     let endpoint = json!({
         "provider": "openai", "base_url": ground.model.base_url(), "default_model": "scripted",
@@ -43,7 +46,9 @@ pub async fn apply(client: &Client, ground: &Ground) -> anyhow::Result<()> {
         ("ModelEndpoint", "scripted", endpoint),
         ("Tool", AGAIN, again),
         ("Tool", ONCE, once),
-        ("Agent", "worker", agent),
+        ("Agent", "worker", agent.clone()),
+        ("Agent", "checker", agent),
+        ("AgentSystem", "pair", json!({ "agents": ["worker", "checker"] })),
     ];
     for (kind, name, spec) in objects {
         client
@@ -67,11 +72,22 @@ pub fn task(n: u64) -> Value {
         "plan: tool {first} {{\"q\":\"{key}\"}}, tool {AGAIN} {{\"q\":\"{key} again\"}}, text=\"{}\"",
         output(&key)
     );
-    let mut spec = json!({ "agent": "worker", "idempotency_key": key, "input": { "message": message } });
+    let (kind, name) = if n_agents(n) > 1 { ("system", "pair") } else { ("agent", "worker") };
+    let mut spec = json!({ kind: name, "idempotency_key": key, "input": { "message": message } });
     if n.is_multiple_of(IN_SESSION_EVERY) {
         spec["session"] = json!(format!("talk-{}", n / (IN_SESSION_EVERY * IN_SESSION)));
     }
     manifest("Task", &key, spec)
+}
+
+/// How many agents do the n-th task.
+fn n_agents(n: u64) -> usize {
+    if n.is_multiple_of(SYSTEM_EVERY) { 2 } else { 1 }
+}
+
+/// How many agents do the task with this key.
+pub fn n_agents_of(key: &str) -> usize {
+    key.strip_prefix("task-").and_then(|n| n.parse().ok()).map_or(1, n_agents)
 }
 
 /// What the task with this key ends with.

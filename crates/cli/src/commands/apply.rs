@@ -103,9 +103,7 @@ pub fn move_to_namespace(resources: &mut [Resource], app: &App) -> Result<(), Co
 /// Puts it in place, and says what that changed.
 async fn put(client: &Client, resource: &Resource, writing: Writing) -> Result<String, ClientError> {
     if is_to_run(resource) && writing == Writing::Real {
-        let created = client.create_task(resource).await?;
-        let outcome = if created.existed { "unchanged" } else { "created" };
-        return Ok(format!("task/{} {outcome}", created.task.metadata.name));
+        return start(client, resource).await;
     }
     let before = current(client, resource).await?;
     let after = client.apply_as(resource, writing).await?;
@@ -115,6 +113,31 @@ async fn put(client: &Client, resource: &Resource, writing: Writing) -> Result<S
         Some(_) => "configured",
     };
     Ok(format!("{} {outcome}", title(resource)))
+}
+
+/// A task is accepted once: the same request under the same name is there already.
+async fn start(client: &Client, resource: &Resource) -> Result<String, ClientError> {
+    let created = match client.create_task(resource).await {
+        Ok(created) => created,
+        Err(error) if error.code() == Some("conflict") => match current(client, resource).await? {
+            Some(before) if is_same_request(&before, resource) => {
+                return Ok(format!("{} unchanged", title(resource)));
+            }
+            _ => return Err(error),
+        },
+        Err(error) => return Err(error),
+    };
+    let outcome = if created.existed { "unchanged" } else { "created" };
+    Ok(format!("task/{} {outcome}", created.task.metadata.name))
+}
+
+/// Whether it asks the same of the same; how often it is tried and how soon is no other request.
+fn is_same_request(before: &Value, resource: &Resource) -> bool {
+    let after = serde_json::to_value(resource).unwrap_or_default();
+    let none = Value::Object(serde_json::Map::new());
+    let input = |task: &Value| task.pointer("/spec/input").unwrap_or(&none).clone();
+    let same = |path: &str| before.pointer(path) == after.pointer(path);
+    input(before) == input(&after) && ["/spec/agent", "/spec/system", "/spec/session"].into_iter().all(same)
 }
 
 /// A task that is accepted by being sent. A template is kept like any other object.
@@ -145,6 +168,13 @@ pub fn is_about_the_server(error: &ClientError) -> bool {
     match error {
         ClientError::Problem(problem) => matches!(problem.status, 401 | 403 | 500..),
         _ => true,
+    }
+}
+
+/// Says why, and lets the rest go on.
+pub fn tell(app: &App, error: ClientError) {
+    if let CommandError::Said(complaint) = CommandError::from(error) {
+        app.output.complain(&complaint);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `ostler archive`: puts tasks away.
 
+use super::apply::{is_about_the_server, tell};
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Puts tasks that have ended away: lists leave them out, nothing is deleted
@@ -18,9 +19,17 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
+    let mut exit = Exit::Ok;
     for task in &arguments.tasks {
-        let archived = client.archive(task).await?;
-        app.output.data(format!("task/{} archived", archived.metadata.name))?;
+        match client.archive(task).await {
+            Ok(done) => app.output.data(format!("task/{} archived", done.metadata.name))?,
+            // The others are still to be done.
+            Err(error) if !is_about_the_server(&error) => {
+                exit = Exit::Error;
+                tell(app, error);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(Exit::Ok)
+    Ok(exit)
 }

@@ -1,5 +1,6 @@
 //! `ostler cancel`: stops a task.
 
+use super::apply::{is_about_the_server, tell};
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Stops tasks, whatever they are doing
@@ -22,9 +23,17 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
+    let mut exit = Exit::Ok;
     for task in &arguments.tasks {
-        let cancelled = client.cancel(task, arguments.reason.as_deref()).await?;
-        app.output.data(format!("task/{} cancelled", cancelled.metadata.name))?;
+        match client.cancel(task, arguments.reason.as_deref()).await {
+            Ok(done) => app.output.data(format!("task/{} cancelled", done.metadata.name))?,
+            // The others are still to be done.
+            Err(error) if !is_about_the_server(&error) => {
+                exit = Exit::Error;
+                tell(app, error);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(Exit::Ok)
+    Ok(exit)
 }

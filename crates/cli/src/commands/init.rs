@@ -80,7 +80,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     app.output.note(format!("{folder}/README.md says how to go on, or at once:"));
     app.output.note(format!("  ostler validate {folder}"));
     app.output.note("  ostler up                    in another terminal");
-    app.output.note(format!("  ostler apply -f {folder}"));
+    app.output.note(format!("  ostler apply -f {folder} --run"));
     Ok(Exit::Ok)
 }
 

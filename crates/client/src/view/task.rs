@@ -45,6 +45,32 @@ pub struct TaskSpecView {
     pub idempotency_key: Option<String>,
     #[serde(default)]
     pub retry: TaskRetry,
+    /// Counted from acceptance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirements: Option<TaskRequires>,
+}
+
+/// What a worker must have to take it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRequires {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    pub gpu: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl TaskRequires {
+    /// `region eu, a GPU, model large`
+    pub fn words(&self) -> String {
+        let region = self.region.iter().map(|region| format!("region {region}"));
+        let gpu = self.gpu.then(|| "a GPU".to_owned());
+        let model = self.model.iter().map(|model| format!("model {model}"));
+        region.chain(gpu).chain(model).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Durations are written as in manifests: `1.5s`.

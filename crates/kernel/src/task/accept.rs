@@ -41,7 +41,8 @@ pub fn accept(acceptance: Acceptance, now: Timestamp) -> (Task, Bundle) {
     let mut session = session.clone();
     let run = first_run(&acceptance, &mut session, now);
     let task = new_task(acceptance, session.id, now);
-    let body = EventBody::TaskAccepted { agent: task.request.agent.clone(), run: run.id };
+    let system = task.request.system.as_ref().map(|system| system.name.clone());
+    let body = EventBody::TaskAccepted { system, agent: task.request.agent.clone(), run: run.id };
     let bundle = bundle
         .write(Write::NewTask(task.clone()))
         .write(Write::NewRun(run.clone()))

@@ -37,6 +37,7 @@ pub fn all() -> Map<String, Value> {
         ("CancelRequest", optional("reason", json!({"type": ["string", "null"]}))),
         ("RetryRequest", optional("overrides", json!({"type": ["object", "null"]}))),
         ("Decision", json!({"type": "object"})),
+        ("Delivery", json!({"type": "object"})),
         ("WorkerView", worker_view()),
         ("WorkerList", list(&worker)),
     ];

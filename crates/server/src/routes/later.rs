@@ -29,6 +29,12 @@ pub fn routes() -> Routes {
             .takes(&[NAMESPACE, QUERY, PREFIX, LIMIT]),
         entries,
     );
+    let delivered = "Takes what a webhook delivers.";
+    let routes = routes.add(
+        Route::post("/v1/webhook-deliveries/{name}", Need::Write, delivered)
+            .carries(Body::Optional("Delivery")),
+        deliver,
+    );
     decisions.into_iter().fold(routes, |routes, (kind, verb, summary)| {
         let path = format!("/v1/{}/{{name}}/{verb}", kind.plural());
         let route =
@@ -45,6 +51,12 @@ async fn entries(
     let parameters = parameters.only(&["namespace", "q", "prefix", "limit"])?;
     parameters.limit()?;
     refuse(Kind::Memory, &app, &name, &parameters, "reading what a memory holds").await
+}
+
+async fn deliver(parameters: Parameters) -> Result<Response, Problem> {
+    parameters.only(&[])?;
+    let detail = "taking deliveries of webhooks is not available in this version";
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail))
 }
 
 async fn decide(

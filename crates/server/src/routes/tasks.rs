@@ -24,8 +24,8 @@ use super::{
     answer,
     parameter::{
         AFTER, AGENT, ARCHIVED, BEFORE, BRANCH_ID, DRY_RUN, DRY_RUN_CAMEL, FROM_AGENT, IDEMPOTENCY_KEY,
-        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, PHASE, RERUN,
-        SCOPE, SEQUENCE, STATE, SYSTEM, TO_AGENT, TRACE_ID,
+        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, PHASE,
+        RERUN, SCOPE, SEQUENCE, STATE, SYSTEM, TO_AGENT, TRACE_ID,
     },
     resources,
     table::{Body, Need, Route, Routes, Shape},
@@ -49,7 +49,7 @@ pub fn routes() -> Routes {
     let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary).takes(&[NAMESPACE]);
     let listed = get("/v1/tasks", "Tasks, the newest first.")
         .takes(&[SCOPE, LIMIT, AFTER, BEFORE, LABEL_SELECTOR, LABELS])
-        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE])
+        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE, OFFSET])
         .answers(200, Shape::List(Kind::Task));
     let created = post("/v1/tasks", "Accepts a task: once this is answered, it survives.")
         .takes(&[DRY_RUN, DRY_RUN_CAMEL, RERUN])
@@ -156,6 +156,9 @@ const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest that a manifest may hold too.
 const MAX_KEY: usize = 256;
 
+/// Each of them is read.
+const MOST_OFFSET: usize = 10_000;
+
 /// How many tasks a list looks at by their labels, agent or system before it ends the page.
 const LOOK_AT: usize = 10_000;
 
@@ -233,6 +236,7 @@ async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Res
         "system",
         "agent",
         "mode",
+        "offset",
     ];
     let parameters = parameters.only(&known)?;
     match parameters.get("mode") {
@@ -243,11 +247,21 @@ async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Res
             return Err(Problem::bad_parameter(detail));
         }
     }
-    let limit = parameters.limit()?;
-    let TaskPage { rows, stopped_at } = app.control.tasks(filter(&parameters, limit + 1)?).await?;
-    let views = rows.iter().map(TaskView::from).collect();
+    let (limit, offset) = (parameters.limit()?, offset(&parameters)?);
+    let TaskPage { rows, stopped_at } = app.control.tasks(filter(&parameters, offset + limit + 1)?).await?;
+    let views = rows.iter().skip(offset).map(TaskView::from).collect();
     let page = List::page(views, limit, |view| view.metadata.uid.to_string());
     Ok(answer(StatusCode::OK, &page.or_else_from(stopped_at.map(|task| task.to_string()))))
+}
+
+/// How many are passed over. A cursor costs less, and misses nothing that comes meanwhile.
+fn offset(parameters: &Parameters) -> Result<usize, Problem> {
+    let offset = parameters.place("offset")?.unwrap_or(0);
+    usize::try_from(offset).ok().filter(|offset| *offset <= MOST_OFFSET).ok_or_else(|| {
+        let detail =
+            format!("offset: at most {MOST_OFFSET}; the `continue` of a page leads further, as `after`");
+        Problem::bad_parameter(detail)
+    })
 }
 
 fn filter(parameters: &Parameters, limit: usize) -> Result<TaskFilter, Problem> {

@@ -13,6 +13,7 @@ pub fn line(event: &Event) -> String {
 /// What happened, without when.
 pub fn what(body: &EventBody) -> String {
     match body {
+        EventBody::TaskAccepted { system: Some(system), .. } => format!("task accepted for system {system}"),
         EventBody::TaskAccepted { agent, .. } => format!("task accepted for agent {agent}"),
         EventBody::AttemptStarted { attempt, worker, step, .. } => {
             format!("attempt {attempt} started at step {step} by {worker}")

@@ -7,7 +7,7 @@ use ostler_kernel::{
     Event, EventBody, Failure, Run, RunId, RunState, SessionId, StepKind, Task, TaskId, TaskState, Timestamp,
     Usage,
     failure::ErrorClass,
-    queue::Priority,
+    queue::{Priority, Requirements},
     retry::RetryPolicy,
     run::blocker::{Blocker, BlockerKind},
 };
@@ -79,6 +79,23 @@ struct Spec<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
     retry: Retry,
+    /// Counted from acceptance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<GoDuration>,
+    /// Told of one task, not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requirements: Option<Requires<'a>>,
+}
+
+/// What a worker must have, in the words of a manifest.
+#[derive(Debug, Serialize)]
+struct Requires<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gpu: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
 }
 
 /// In the words of a manifest.
@@ -183,6 +200,7 @@ impl<'a> TaskView<'a> {
             trace: trace::trace(task, runs, last(trace::MOST_TRACE)),
             messages: message::messages(task, runs, events),
         });
+        self.spec.requirements = runs.first().and_then(requires);
         if let Some(output) = &mut self.status.output {
             tell_how(output, task, runs, events);
         }
@@ -228,7 +246,15 @@ fn spec(task: &Task) -> Spec<'_> {
         session: request.session_key.as_deref(),
         idempotency_key: request.idempotency_key.as_deref(),
         retry: Retry { max_attempts, backoff: GoDuration::from(Duration::from_millis(backoff_ms)) },
+        deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
+        requirements: None,
     }
+}
+
+fn requires(run: &Run) -> Option<Requires<'_>> {
+    let Requirements { region, capabilities, model } = &run.lane.requires;
+    let (region, model, gpu) = (region.as_deref(), model.as_deref(), capabilities.contains("gpu"));
+    (region.is_some() || model.is_some() || gpu).then_some(Requires { region, gpu, model })
 }
 
 fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Status<'_> {

@@ -86,6 +86,7 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("GET", "/v1/tasks/{task}/steps", Reader, In),
     ("GET", "/v1/tasks/{task}/events", Reader, In),
     ("GET", "/v1/tasks/{task}/logs", Reader, In),
+    ("POST", "/v1/webhook-deliveries/{name}", Writer, Nowhere),
     ("GET", "/v1/workers", Reader, Nowhere),
     ("GET", "/v1/workers/watch", Reader, Nowhere),
     ("GET", "/v1/workers/{name}", Reader, Nowhere),

@@ -177,6 +177,10 @@ async fn lists_show_the_newest_first_by_page() {
     let next = first["continue"].as_str().unwrap();
     let last = place.get(&format!("/v1/tasks?limit=2&before={next}")).await.json();
     assert_eq!((names(&last), last.get("continue")), (vec!["a".to_owned()], None));
+    let passed_over = place.get("/v1/tasks?limit=1&offset=1").await.json();
+    assert_eq!((names(&passed_over), passed_over.get("continue").is_some()), (vec!["b".to_owned()], true));
+    assert_eq!(names(&place.get("/v1/tasks?offset=3").await.json()), Vec::<String>::new());
+    assert_eq!(place.get("/v1/tasks?offset=10001").await.status, 400);
     assert_eq!(names(&place.get("/v1/tasks?state=queued").await.json()), ["c", "a"]);
     assert_eq!(names(&place.get("/v1/tasks?state=running,cancelled").await.json()), ["b"]);
     assert_eq!(names(&place.get("/v1/tasks?namespace=other").await.json()), Vec::<String>::new());

@@ -35,6 +35,13 @@ fn request(page: &mut Page, task: &TaskView) {
     page.line("for", &task.subject());
     page.line("priority", &task.spec.priority);
     page.line("session", task.spec.session.as_deref().unwrap_or_default());
+    page.line("deadline", task.spec.deadline.as_deref().unwrap_or_default());
+    let attempts = task.spec.retry.max_attempts;
+    page.line("attempts", &if attempts > 1 { attempts.to_string() } else { String::new() });
+    if let Some(required) = &task.spec.requirements {
+        let waits = if task.status.state == "queued" { "waits for a worker with " } else { "" };
+        page.line("worker", &format!("{waits}{}", required.words()));
+    }
     for (key, value) in &task.spec.input {
         page.line(key, &start_of(value));
     }

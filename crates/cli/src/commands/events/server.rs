@@ -39,11 +39,8 @@ fn show(app: &App, event: &Value, format: Plain) -> Result<(), CommandError> {
         (kind, space) if space.is_empty() => format!("{kind}/{}", field("name")),
         (kind, space) => format!("{kind}/{}.{space}", field("name")),
     };
-    let line = columns(&field("timestamp"), &field("type"), &object, &field("message"));
-    match app.output.room() {
-        Some(room) => app.output.data(text::cut(&line, room.columns, room.ellipsis)),
-        None => app.output.data(line),
-    }
+    // What happened is why one looks: where there is no room for it, the line goes on.
+    app.output.data(columns(&field("timestamp"), &field("type"), &object, &field("message")))
 }
 
 /// Wide enough for what they hold, so that a line never has to wait for the next one.
