@@ -236,7 +236,7 @@ fn the_doctor_finds_nothing_wrong_with_a_new_server_and_says_what_is_wrong_witho
     }
     up.apply("kind: ModelEndpoint\nmetadata: {name: real}\nspec: {provider: openai, default_model: m, auth: {secretRef: no-such-key}}\n").ok();
     let ill = up.ostler(["doctor"]);
-    assert!(ill.ended(1).contains("fail  model secrets  not there: real: no-such-key"), "{ill:?}");
+    assert!(ill.ended(1).contains("fail  model secrets  not there: real: default/no-such-key"), "{ill:?}");
     let nowhere = tempfile::tempdir().unwrap();
     let told = run(ostler(nowhere.path()).args(["doctor"]));
     assert!(told.ended(1).contains("fail  server         no server found"), "{told:?}");

@@ -111,6 +111,10 @@ fn every_variable_is_in_the_reference() {
                 .chars()
                 .take_while(|letter| letter.is_ascii_uppercase() || *letter == '_')
                 .collect();
+            // Those are named by whoever declares a secret.
+            if name.starts_with("OSTLER_SECRET_") {
+                continue;
+            }
             let is_prefix = name.ends_with('_');
             let found =
                 page.contains(&format!("`{name}`")) || (is_prefix && page.contains(&format!("`{name}")));

@@ -12,7 +12,7 @@ use ostler_kernel::{
     plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
     retry::{Jitter, RetryPolicy},
 };
-use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, Spec, ToolSpec};
+use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, SecretRef, Spec, ToolSpec};
 use ostler_store::{Hint, StoreExt};
 use tokio::sync::watch;
 
@@ -158,7 +158,9 @@ impl Control {
         let found =
             self.spec(Kind::ModelEndpoint, reference.namespace_or(namespace), &reference.name).await?;
         match found {
-            Some(Spec::ModelEndpoint(endpoint)) => Ok(model_plan(reference, endpoint)),
+            Some(Spec::ModelEndpoint(endpoint)) => {
+                Ok(model_plan(reference.namespace_or(namespace), reference, endpoint))
+            }
             _ if reference.name == BUILT_IN => Ok(built_in_model()),
             _ => Err(missing(agent, "ModelEndpoint", reference)),
         }
@@ -203,14 +205,19 @@ fn built_in_model() -> ModelPlan {
     }
 }
 
-fn model_plan(reference: &Reference, endpoint: ModelEndpointSpec) -> ModelPlan {
+/// `home` is the namespace that the endpoint lives in, and so its secret, unless another is named.
+fn model_plan(home: &str, reference: &Reference, endpoint: ModelEndpointSpec) -> ModelPlan {
+    let in_its_home = |mut secret: SecretRef| {
+        secret.namespace.get_or_insert_with(|| home.to_owned());
+        secret.to_string()
+    };
     ModelPlan {
         endpoint: reference.name.clone(),
         provider: endpoint.provider,
         base_url: endpoint.base_url,
         model: endpoint.default_model,
         options: endpoint.options,
-        secret_ref: endpoint.auth.secret_ref.map(|secret| secret.to_string()),
+        secret_ref: endpoint.auth.secret_ref.map(in_its_home),
         allow_private: endpoint.allow_private,
     }
 }

@@ -313,8 +313,9 @@ impl Control {
     /// Every event behind a position, or from now on.
     pub async fn watch_events(self: &Arc<Self>, after: Option<u64>) -> Result<EventWatch, ControlError> {
         let after = match after {
-            Some(after) => after,
-            None => self.log_end().await?,
+            Some(after) if self.has_position(after).await? => after,
+            // Of a store that was put back, perhaps: what comes from now on is told.
+            Some(_) | None => self.log_end().await?,
         };
         let (control, log) = (Arc::clone(self), self.follow_all(after));
         Ok(EventWatch { control, log, pending: None, position: after, tasks: BTreeMap::new() })

@@ -23,7 +23,7 @@ pub use estimate::estimate;
 /// The client that [`Registry::standard`] is given, for whoever equips a worker.
 pub use ostler_net as net;
 pub use registry::{Provider, Registry};
-pub use secret::Secrets;
+pub use secret::{Secrets, variable as secret_variable};
 
 /// One call of a model.
 #[derive(Debug, Clone, PartialEq)]

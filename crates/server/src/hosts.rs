@@ -31,10 +31,11 @@ impl Hosts {
         if host != self.usual && !self.is_ours(host) {
             return Err(bad_host(&format!("this server is not called {host:?}")));
         }
-        match headers.get(header::ORIGIN) {
-            None => Ok(()),
-            Some(origin) if self.is_same_origin(origin.as_bytes(), host) => Ok(()),
-            Some(_) => {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) => Ok(()),
+            (Some(origin), None) if self.is_same_origin(origin.as_bytes(), host) => Ok(()),
+            (Some(_), _) => {
                 let detail = "the request comes from a page of another site";
                 Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
             }

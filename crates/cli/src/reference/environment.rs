@@ -30,8 +30,8 @@ const OTHERS: [(&str, &str); 4] = [
     ("OSTLER_SETUP_TOKEN", "The token that makes the first user, instead of one in a file"),
     (
         "OSTLER_SECRET_NAME",
-        "The secret `name` that a ModelEndpoint's auth.secretRef names, in capitals, other characters as _; NAME alone is \
-         looked at first",
+        "The secret `name` that a ModelEndpoint of the namespace `default` names (auth.secretRef), in capitals, other \
+         characters as _; for one of the namespace `team`, OSTLER_SECRET_TEAM__NAME",
     ),
 ];
 

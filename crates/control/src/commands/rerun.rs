@@ -4,7 +4,7 @@ use ostler_kernel::Task;
 use ostler_spec::{ApiVersion, Kind, Resource, Spec, TaskMode};
 use ostler_store::{StoreExt, TaskFilter, TaskRef};
 
-use super::retry::{ORLOJ_SOURCE_TASK, SOURCE_TASK, spec_of};
+use super::retry::{ORLOJ_SOURCE_TASK, SOURCE_TASK};
 use crate::{Control, ControlError, Created, NewTask};
 
 /// Between two that ask for the same at the same time, one is told the next number.
@@ -41,12 +41,14 @@ impl Control {
             if !task.state.is_terminal() {
                 return Err(ControlError::NotEnded { name: task.name, state: task.state.name() });
             }
-            let (spec, labels) = (spec_of(&task), task.request.labels);
+            let (spec, labels) = (self.spec_of(&task).await?, task.request.labels);
             return Ok(NewTask { namespace: task.namespace, name: None, labels, spec });
         }
         match self.resource(Kind::Task, namespace, name).await? {
             Some(Resource { metadata, spec: Spec::Task(mut spec), .. }) => {
                 spec.mode = TaskMode::Run;
+                // Each is a task of its own.
+                spec.idempotency_key = None;
                 let (namespace, labels) = (metadata.namespace, metadata.labels);
                 Ok(NewTask { namespace, name: None, labels, spec })
             }

@@ -1,6 +1,10 @@
 //! Asks for the same again. Terminal is terminal: it is a new task that says which one it repeats.
 
-use ostler_kernel::{TaskId, queue::Priority, retry::Jitter};
+use ostler_kernel::{
+    Task, TaskId,
+    queue::{Priority, Requirements},
+    retry::Jitter,
+};
 use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
 use ostler_store::{StoreExt, TaskRef};
 
@@ -26,13 +30,23 @@ impl Control {
         }
         let mut labels = former.request.labels.clone();
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
-        let spec = change(spec_of(&former))?;
+        let spec = change(self.spec_of(&former).await?)?;
         self.create_task(NewTask { namespace: former.namespace, name: None, labels, spec }).await
     }
 }
 
-/// The request as it could have been written, with the agent as it is now.
-pub(super) fn spec_of(task: &ostler_kernel::Task) -> TaskSpec {
+impl Control {
+    /// The request as it could have been written, with the agent as it is now.
+    pub(super) async fn spec_of(&self, task: &Task) -> Result<TaskSpec, ControlError> {
+        let first = task.runs().next().unwrap_or(task.run);
+        let requires = self.store.run(first).await?.map(|run| run.lane.requires).unwrap_or_default();
+        let Requirements { region, capabilities, model } = requires;
+        let requirements = TaskRequirements { region, gpu: capabilities.contains("gpu"), model };
+        Ok(TaskSpec { requirements, ..spec_of(task) })
+    }
+}
+
+fn spec_of(task: &Task) -> TaskSpec {
     let request = &task.request;
     let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
     let backoff = duration(request.retry.backoff_ms);

@@ -54,10 +54,6 @@ impl Control {
                 check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
             }
             let stored = self.next_version(key.clone(), &resource, former.as_ref());
-            // Who applies what is there already changes nothing, and wakes nobody.
-            if let Some(former) = former.as_ref().filter(|former| former.document == stored.document) {
-                return restore(former);
-            }
             let change = if former.is_some() { Change::Updated } else { Change::Created };
             let bundle = put_and_tell(stored.clone(), former.as_ref(), change, self.runtime.now());
             if let Some(resource) = self.put(&stored, bundle, effect).await? {

@@ -57,6 +57,7 @@ fn routes_of(kind: Kind) -> Routes {
         .add(
             Route::post(&all, change, format!("Puts a resource of kind {kind} in place."))
                 .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
+                .heeds(&[IF_MATCH])
                 .carries(Body::Manifest(kind))
                 .answers(201, Shape::Resource(kind)),
             move |app, parameters, headers, body| apply(kind, app, parameters, headers, body),
@@ -139,7 +140,10 @@ async fn apply(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
-    let resource = manifest::resource(kind, &headers, &body, &parameters)?;
+    let mut resource = manifest::resource(kind, &headers, &body, &parameters)?;
+    if let Some(Precondition::Version(version)) = precondition::of(&headers)? {
+        resource.metadata.resource_version = Some(version);
+    }
     let stored = app.control.apply_as(resource, parameters.effect()?).await?;
     Ok(answer(StatusCode::CREATED, &stored))
 }

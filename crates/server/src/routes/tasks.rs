@@ -18,7 +18,7 @@ use ostler_control::{
     store::{TaskFilter, TaskPage, TaskRow},
 };
 use ostler_kernel::{TaskId, Timestamp};
-use ostler_spec::{Kind, TaskMode};
+use ostler_spec::{Kind, Metadata, Path, Spec, TaskMode};
 
 use super::{
     answer,
@@ -353,6 +353,16 @@ async fn replace(
         let detail = format!("task {:?} was accepted as it is, and never changes", row.task.name);
         return Err(Problem::new(StatusCode::CONFLICT, "immutable", detail)
             .remedy("cancel it if it is not wanted, and retry it with `overrides`: that makes a new task"));
+    }
+    let template = manifest::resource(Kind::Task, &headers, &body, &parameters)?;
+    if !matches!(&template.spec, Spec::Task(spec) if spec.mode == TaskMode::Template) {
+        let problem =
+            ostler_spec::Problem::new(Path::of("spec.mode"), "a template stays one: expected template");
+        return Err(Problem::invalid_manifest(&[problem]));
+    }
+    let Metadata { namespace, name, .. } = &template.metadata;
+    if *name != task && app.control.task(namespace, name).await.is_ok() {
+        return Err(ControlError::NameTaken { name: name.clone() }.into());
     }
     resources::replace(Kind::Task, State(app), Name(task), parameters, headers, body).await
 }

@@ -97,3 +97,15 @@ async fn the_namespace_in_the_address_counts_if_the_body_names_none() {
         assert_eq!(place.post(&format!("/v1/agents?namespace={written}"), &body).await.status, 201);
     }
 }
+
+#[tokio::test]
+async fn who_applies_to_another_version_is_refused() {
+    let place = Place::new().await;
+    assert_eq!(place.post("/v1/agents", &agent("helper")).await.status, 201);
+    let other = agent("helper").to_string().replace("Help.", "Help more.");
+    let headers = |version: &str| format!("content-type: application/json\r\nif-match: {version}\r\n");
+    let stale = place.send("POST", "/v1/agents", &headers("7"), other.as_bytes()).await;
+    assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("conflict")), "{stale:?}");
+    let fresh = place.send("POST", "/v1/agents", &headers("\"1\""), other.as_bytes()).await;
+    assert_eq!((fresh.status, &fresh.json()["metadata"]["resourceVersion"]), (201, &json!("2")));
+}

@@ -227,3 +227,27 @@ async fn many_requests_on_one_connection() {
     }
     assert_eq!(names(&place.get("/v1/tasks?limit=1000").await.json()).len(), 50);
 }
+
+#[tokio::test]
+async fn what_a_task_asks_of_its_worker_is_shown_and_asked_for_again() {
+    let place = Place::with_agent().await;
+    let mut picky = named("picky");
+    picky["spec"]["requirements"] = json!({"region": "eu", "gpu": true});
+    picky["spec"]["deadline"] = json!("10m");
+    assert_eq!(place.post("/v1/tasks", &picky).await.status, 201);
+    let spec = place.get("/v1/tasks/picky").await.json()["spec"].clone();
+    assert_eq!(spec["requirements"], json!({"region": "eu", "gpu": true}));
+    assert!(spec["deadline"].as_str().unwrap().starts_with("10m"), "{spec}");
+    place.send("POST", "/v1/tasks/picky/cancel", "", b"").await;
+    let rerun = json!({"metadata": {"name": "picky"}});
+    for again in [
+        place.post("/v1/tasks/picky/retry", &json!({})).await,
+        place.post("/v1/tasks?rerun=true", &rerun).await,
+    ] {
+        let name = again.json()["metadata"]["name"].as_str().unwrap().to_owned();
+        let view = place.get(&format!("/v1/tasks/{name}")).await.json();
+        assert_eq!(view["spec"]["requirements"], spec["requirements"], "{name}");
+    }
+    let template = json!({"overrides": {"mode": "template"}});
+    assert_eq!(place.post("/v1/tasks/picky/retry", &template).await.status, 400);
+}

@@ -98,7 +98,9 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
     };
     let named = |endpoint: &Value| {
         let secret = endpoint.pointer("/spec/auth/secretRef")?.as_str()?;
-        Some((name_of(endpoint).to_owned(), secret.to_owned()))
+        let home = namespace_of(endpoint);
+        let secret = if secret.contains('/') { secret.to_owned() } else { format!("{home}/{secret}") };
+        Some((name_of(endpoint).to_owned(), secret))
     };
     let named: Vec<(String, String)> = endpoints.iter().filter_map(named).collect();
     let kept: BTreeSet<String> = match listing::all(client, Kind::Secret).await {
@@ -119,7 +121,7 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
         );
     }
     let remedy =
-        "set each in the server's environment in capitals, as OPENAI_KEY for openai-key, and restart it";
+        "set each in the server's environment, as OSTLER_SECRET_OPENAI_KEY for openai-key, and restart it";
     match variables {
         Some(_) => Check::fail("model secrets", format!("not there: {}", missing.join(", ")), remedy),
         None => {
@@ -140,13 +142,9 @@ fn variables_of_server(data: &Path) -> Option<BTreeSet<String>> {
     Some(bytes.split(|byte| *byte == 0).filter_map(name).collect())
 }
 
-/// The server looks for a secret under these names.
+/// The server looks for a secret under this name.
 fn is_set(variables: &BTreeSet<String>, secret: &str) -> bool {
-    let capital =
-        |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
-    let capitals: String = secret.chars().map(capital).collect();
-    let prefixed = format!("OSTLER_SECRET_{capitals}");
-    [secret, &capitals, &prefixed].iter().any(|name| variables.contains(*name))
+    ostler_worker::secret_variable(secret).is_some_and(|name| variables.contains(&name))
 }
 
 /// Declared objects that say of themselves that something is wrong.

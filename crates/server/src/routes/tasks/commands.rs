@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ostler_control::ControlError;
 use ostler_kernel::Task;
-use ostler_spec::{Path, Spec, TaskSpec};
+use ostler_spec::{Path, Spec, TaskMode, TaskSpec};
 use serde_json::{Map, Value, json};
 
 use super::{answer, created, find};
@@ -103,6 +103,9 @@ fn changed_spec(spec: &TaskSpec, overrides: Map<String, Value>) -> Result<TaskSp
     let document = json!({"kind": "Task", "metadata": {"name": "again"}, "spec": fields});
     let read = ostler_spec::from_json(&document).map_err(ControlError::Invalid)?;
     match read.spec {
+        Spec::Task(spec) if spec.mode == TaskMode::Template => {
+            Err(ControlError::BadReference("what is asked for again is run, and no template".to_owned()))
+        }
         Spec::Task(spec) => Ok(spec),
         _ => Err(ControlError::BadReference("only a task can be asked for again".to_owned())),
     }
