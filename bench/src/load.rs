@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{join, try_join_all};
 
 use crate::ground::{Agent, Ground};
-use crate::machine::{Weather, WeatherWatch};
+use crate::machine::{Weather, WeatherWatch, settle_disk};
 use crate::ostler::{Ostler, Used};
 use crate::samples::Samples;
 
@@ -33,6 +33,7 @@ pub struct Loaded {
 
 impl Load {
     pub async fn put(&self, ground: &Ground, ostler: &Ostler) -> anyhow::Result<Loaded> {
+        settle_disk();
         let mut connections = Vec::new();
         for _ in 0..self.at_once {
             connections.push(ostler.connect().await?);

@@ -33,6 +33,12 @@ impl fmt::Display for Machine {
     }
 }
 
+/// Has the disk take all that was written before, by whomever. Half a minute later the kernel would write it in one piece,
+/// and whoever syncs beside that would be measured with it.
+pub fn settle_disk() {
+    rustix::fs::sync();
+}
+
 /// Shares of all cores' time, in per cent. Steal went to other machines on the same host; idle was left over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weather {

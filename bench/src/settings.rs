@@ -49,6 +49,10 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     pub shared_tasks: usize,
 
+    /// On PostgreSQL: how many workers dial, one number after the other; 0 is the one process that does it all
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [0, 1, 2, 4])]
+    pub workers: Vec<usize>,
+
     /// Starts of the server
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one)]
     pub starts: usize,

@@ -19,7 +19,6 @@ use crate::ostler::{Ostler, Used};
 use crate::report::{Bar, Figure, Report};
 use crate::samples::{Samples, micros, millis};
 
-const WORKERS: [usize; 3] = [1, 2, 4];
 const WARM_UP: usize = 50;
 
 /// At half load, p99 in milliseconds.
@@ -28,7 +27,9 @@ const PICKED_UP: Bar = Bar::Under(20.0);
 pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let cluster = Cluster::start()?;
     let floor = cluster.floor(&bench.settings, report)?;
-    one_process(bench, &cluster, floor, report).await?;
+    if bench.settings.workers.contains(&0) {
+        one_process(bench, &cluster, floor, report).await?;
+    }
     over_the_link(bench, &cluster, floor, report).await?;
     history::measure_on(bench, &cluster, report).await
 }
@@ -61,7 +62,7 @@ async fn over_the_link(
     let data = bench.settings.data.join("shared-linked");
     let server = Ostler::start_as(&bench.binary, &data, &["server", "--store", &database.url()]).await?;
     ground.prepare(&server).await?;
-    for count in WORKERS {
+    for &count in bench.settings.workers.iter().filter(|count| **count > 0) {
         let workers = Workers::start(bench, &server, count).await?;
         let name = format!("PostgreSQL, link, {count} workers");
         let site = Site { bench, ground: &ground, server: &server, database: &database, floor, name };

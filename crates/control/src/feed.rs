@@ -1,6 +1,8 @@
 //! Shows a task live: its log, and beside it the text as it comes. One follower reads the store's log and
 //! hands each event to those who watch that task; who falls behind reads on from the store.
 
+mod awaited;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,8 +12,9 @@ use std::{
 use ostler_kernel::{Event, EventBody, TaskId};
 use ostler_link::{Delta, SignalKind};
 use ostler_store::{FirmLog, Store, StoreError, StoreExt};
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
+use self::awaited::Awaited;
 use crate::Control;
 
 #[derive(Debug, Clone)]
@@ -40,11 +43,19 @@ pub struct Hub {
     watched: Mutex<BTreeMap<TaskId, broadcast::Sender<Feed>>>,
     /// For those who watch all of it.
     whole: broadcast::Sender<Arc<Event>>,
+    awaited: Mutex<Awaited>,
+    /// Someone follows from now on what was committed before.
+    taken: Notify,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { watched: Mutex::default(), whole: broadcast::channel(ROOM).0 }
+        Self {
+            watched: Mutex::default(),
+            whole: broadcast::channel(ROOM).0,
+            awaited: Mutex::default(),
+            taken: Notify::new(),
+        }
     }
 }
 
@@ -57,10 +68,14 @@ impl Hub {
         self.whole.subscribe()
     }
 
-    fn is_watched(&self) -> bool {
+    /// Whether anybody is there to be shown what comes. Of a task that is only awaited, nobody is yet.
+    fn is_watched(&self, now: Duration) -> bool {
+        let n_awaited = self.awaited().keep_young(now);
         let mut watched = self.lock();
         watched.retain(|_, sender| sender.receiver_count() > 0);
-        !watched.is_empty() || self.whole.receiver_count() > 0
+        watched.len() > n_awaited
+            || watched.values().any(|sender| sender.receiver_count() > 1)
+            || self.whole.receiver_count() > 0
     }
 
     fn show_event(&self, event: Arc<Event>) {
@@ -76,6 +91,21 @@ impl Hub {
         }
     }
 
+    /// This task may be accepted, and then followed.
+    pub fn expect(&self, namespace: &str, task: TaskId, now: Duration) {
+        let receiver = self.subscribe(task);
+        self.awaited().add(namespace.to_owned(), task, receiver, now);
+    }
+
+    /// It was not accepted after all.
+    pub fn forget(&self, task: TaskId) {
+        self.awaited().forget(task);
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, Awaited> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, broadcast::Sender<Feed>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,14 +114,23 @@ impl Hub {
 impl Control {
     /// The task's log behind `after`, and everything that comes.
     pub fn follow(&self, task: TaskId, after: u64) -> Follower {
+        let receiver = self.feed.subscribe(task);
         Follower {
             task,
             after,
             store: Arc::clone(&self.store),
-            receiver: self.feed.subscribe(task),
+            receiver,
             read: VecDeque::new(),
             behind: true,
         }
+    }
+
+    /// The whole log of a task that was accepted here a moment ago: it is shown as it comes, and nothing is read.
+    pub fn follow_new(&self, namespace: &str, task: TaskId) -> Option<Follower> {
+        let receiver = self.feed.awaited().take(namespace, task)?;
+        self.feed.taken.notify_one();
+        let store = Arc::clone(&self.store);
+        Some(Follower { task, after: 0, store, receiver, read: VecDeque::new(), behind: false })
     }
 
     /// Hands events to those who watch. Who subscribes reads the store afterwards, so what was passed over
@@ -102,12 +141,13 @@ impl Control {
         let (mut pause, mut moved_at) = (NOT_OFTENER, self.runtime.monotonic());
         loop {
             let (before, last) = (position, hints.borrow_and_update().position);
-            let is_needed = self.feed.is_watched() || self.is_concerned();
+            let is_needed = self.is_needed();
             let is_due = is_needed || self.runtime.monotonic() >= moved_at + UNWATCHED;
-            let at_once = if is_needed { AT_ONCE } else { 0 };
-            if position >= last || !is_due || !self.look_on(&mut position, last, at_once).await {
-                if hints.changed().await.is_err() {
-                    return;
+            if position >= last || !is_due || !self.look_on(&mut position, last).await {
+                tokio::select! {
+                    biased;
+                    changed = hints.changed() => if changed.is_err() { return },
+                    () = self.feed.taken.notified() => {}
                 }
                 continue;
             }
@@ -119,9 +159,23 @@ impl Control {
         }
     }
 
-    /// Passes on what the log has behind this position, and moves it; up to `last`, as far as that stands firm. Tells
-    /// whether it could be read.
-    async fn look_on(&self, position: &mut u64, last: u64, at_once: usize) -> bool {
+    /// Passes on what the log has behind this position, and moves it; up to `last`, as far as that stands firm. Where
+    /// nobody needs it, it is only moved. Tells whether the log could be read.
+    async fn look_on(&self, position: &mut u64, last: u64) -> bool {
+        self.feed.awaited().pass_over();
+        // From here on nobody is given a receiver that lacks what is passed over; who has got one just now is seen.
+        let is_needed = self.is_needed();
+        if is_needed {
+            self.feed.awaited().stay();
+        }
+        let could_be_read = self.read_on(position, last, if is_needed { AT_ONCE } else { 0 }).await;
+        if !is_needed {
+            self.feed.awaited().pass_over();
+        }
+        could_be_read
+    }
+
+    async fn read_on(&self, position: &mut u64, last: u64, at_once: usize) -> bool {
         loop {
             match self.store.firm_log(*position, at_once).await {
                 Ok(FirmLog { events, upto }) => {
@@ -146,6 +200,10 @@ impl Control {
 }
 
 impl Control {
+    fn is_needed(&self) -> bool {
+        self.feed.is_watched(self.runtime.monotonic()) || self.is_concerned()
+    }
+
     /// Whether other servers may do something to runs that were handed out here.
     fn is_concerned(&self) -> bool {
         self.store.is_shared() && !self.leases.is_empty()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ostler_testing::postgres::Postgres;
 
-use crate::machine::WeatherWatch;
+use crate::machine::{WeatherWatch, settle_disk};
 use crate::ostler::{Used, cpu_of};
 use crate::report::{Figure, Report};
 use crate::samples::{Samples, millis};
@@ -15,7 +15,8 @@ use crate::settings::Settings;
 pub struct Cluster(Postgres);
 
 /// As in the guide.
-const SETTINGS: [&str; 2] = ["min_wal_size=1GB", "max_wal_size=4GB"];
+const SETTINGS: [&str; 4] =
+    ["shared_buffers=1GB", "backend_flush_after=256kB", "min_wal_size=1GB", "max_wal_size=4GB"];
 
 /// So many files of its log, of 16 MiB each, will do for what is measured between two checkpoints.
 const LOG_FILES: usize = 48;
@@ -72,6 +73,7 @@ impl Cluster {
 
     fn pgbench(&self, clients: usize, seconds: u64, more: &[&str]) -> anyhow::Result<String> {
         let (of_clients, of_time) = (format!("--client={clients}"), format!("--time={seconds}"));
+        settle_disk();
         let all = ["--skip-some-updates", "--protocol=prepared", "--jobs=2", &of_clients, &of_time];
         self.0.pgbench(&[&all, more].concat())
     }

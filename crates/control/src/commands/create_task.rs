@@ -100,9 +100,13 @@ impl Control {
             let acceptance = self.acceptance(&new, &doer).await?;
             let id = acceptance.task;
             let (task, bundle) = accept(acceptance, self.runtime.now());
+            self.feed.expect(&task.namespace, id, self.runtime.monotonic());
             let refusal = match self.commit(bundle).await {
                 Ok(Ok(_)) => return Ok(Created { task, existed: false }),
-                Ok(Err(refusal)) => refusal,
+                Ok(Err(refusal)) => {
+                    self.feed.forget(id);
+                    refusal
+                }
                 Err(StoreError::Unknown(message)) => return self.find_out(id, message).await,
                 Err(error) => return Err(error.into()),
             };

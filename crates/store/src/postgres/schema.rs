@@ -82,6 +82,16 @@ ALTER TABLE blockers ALTER COLUMN body SET STATISTICS 0;
 ALTER TABLE resources ALTER COLUMN body SET STATISTICS 0;
 ALTER TABLE blobs ALTER COLUMN bytes SET STATISTICS 0;
 "#,
+    // Every question is answered by an index that it names the beginning of, so coarse statistics do; looking at a table
+    // takes a tenth of the time with a sample of a tenth of the rows.
+    r#"
+DO $$ DECLARE of record; BEGIN
+    FOR of IN SELECT attrelid::regclass AS rows, attname AS name FROM pg_attribute
+        WHERE attrelid = ANY (ARRAY['tasks', 'runs', 'sessions', 'steps', 'entries', 'events', 'inputs']::regclass[])
+        AND attnum > 0 AND NOT attisdropped AND attstattarget <> 0
+    LOOP EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 10', of.rows, of.name); END LOOP;
+END $$;
+"#,
 ];
 
 /// Brings the schema to the version this binary knows. The connection's search path leads there.

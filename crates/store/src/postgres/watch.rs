@@ -10,7 +10,7 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::{
     Failed, Options,
-    connection::{Connection, Params, timely},
+    connection::{Connection, timely},
     read,
     schema::quote,
 };
@@ -24,6 +24,10 @@ const NOT_OFTENER: Duration = Duration::from_millis(4);
 
 const BEFORE_TRYING_AGAIN: Duration = Duration::from_millis(200);
 
+/// Every server says at each sweep that it is there. Who has heard of no other for so long is alone, and tells nobody of
+/// what it does: each notification would cost it a transaction, and wake only itself.
+const ALONE_AFTER: Duration = SWEEP.saturating_mul(4);
+
 pub struct Notices {
     hints: watch::Sender<Hint>,
     /// What was committed here so far, for the others to hear of.
@@ -32,6 +36,8 @@ pub struct Notices {
     channel: String,
     /// Names this server in its notifications, so that it does not listen to itself.
     myself: String,
+    /// Until when, on the monotonic clock, there are other servers as far as this one knows.
+    others_until: watch::Sender<Duration>,
 }
 
 impl Notices {
@@ -43,6 +49,7 @@ impl Notices {
             news: Notify::new(),
             channel: format!("ostler {schema}"),
             myself: format!("{:016x}", runtime.random()),
+            others_until: watch::Sender::new(runtime.monotonic() + ALONE_AFTER),
         }
     }
 
@@ -72,6 +79,19 @@ impl Notices {
         format!("{}{ready}{due}{resources}", self.myself)
     }
 
+    fn is_alone(&self, runtime: &dyn Runtime) -> bool {
+        runtime.monotonic() >= *self.others_until.borrow()
+    }
+
+    fn heard_of_others(&self, runtime: &dyn Runtime) {
+        let was_alone = self.is_alone(runtime);
+        self.others_until.send_replace(runtime.monotonic() + ALONE_AFTER);
+        if was_alone {
+            // They have looked when they began to listen; what was committed since then they are told now.
+            self.news.notify_one();
+        }
+    }
+
     /// What another server's notification says, besides that the log has grown.
     fn heard(&self, message: &str) -> Option<Hint> {
         let (who, what) = message.split_once(' ').unwrap_or((message, ""));
@@ -96,17 +116,16 @@ pub async fn tell(options: Options, runtime: Arc<dyn Runtime>, notices: Arc<Noti
     let mut told = Hint::default();
     loop {
         notices.news.notified().await;
+        if notices.is_alone(&*runtime) {
+            continue;
+        }
         let now = *notices.committed.borrow();
         if connection.as_ref().is_none_or(Connection::is_closed) {
             connection = Connection::open(&options, &runtime).await.ok();
         }
         let message = notices.message(told, now);
         let sent = match &connection {
-            Some(open) => {
-                let params: Params<'_> = &[&notices.channel, &message];
-                let telling = open.execute("SELECT pg_notify($1, $2)", params);
-                timely(&*runtime, telling).await.is_ok()
-            }
+            Some(open) => timely(&*runtime, notify(open, &notices, &message)).await.is_ok(),
             None => false,
         };
         if sent {
@@ -138,25 +157,26 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
     let sql = format!("LISTEN {}", quote(&notices.channel));
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
     let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
+    timely(&**runtime, say_hello(&looking, notices)).await?;
     timely(&**runtime, look(&looking, notices, everything)).await?;
     let mut next_sweep = runtime.monotonic() + SWEEP;
     loop {
         let left = next_sweep.saturating_sub(runtime.monotonic());
-        match timeout(&**runtime, left, messages.next()).await {
-            Ok(Some(message)) => {
-                if let AsyncMessage::Notification(notification) = message?
-                    && let Some(hint) = notices.heard(notification.payload())
-                {
-                    timely(&**runtime, look(&looking, notices, hint)).await?;
-                }
-            }
-            Ok(None) => return Ok(()),
-            Err(_) => {
-                // Nobody has anything to say, or it does not get through.
-                timely(&**runtime, ask(&client, "", &mut messages)).await?;
-                timely(&**runtime, look(&looking, notices, everything)).await?;
-                next_sweep = runtime.monotonic() + SWEEP;
-            }
+        if left.is_zero() {
+            // Nobody has anything to say, or it does not get through.
+            timely(&**runtime, ask(&client, "", &mut messages)).await?;
+            timely(&**runtime, say_hello(&looking, notices)).await?;
+            timely(&**runtime, look(&looking, notices, everything)).await?;
+            next_sweep = runtime.monotonic() + SWEEP;
+            continue;
+        }
+        let Ok(message) = timeout(&**runtime, left, messages.next()).await else { continue };
+        let Some(message) = message else { return Ok(()) };
+        if let AsyncMessage::Notification(notification) = message?
+            && let Some(hint) = notices.heard(notification.payload())
+        {
+            notices.heard_of_others(&**runtime);
+            timely(&**runtime, look(&looking, notices, hint)).await?;
         }
     }
 }
@@ -178,6 +198,16 @@ async fn ask(
             },
         }
     }
+}
+
+/// Tells the other servers that this one is there.
+async fn say_hello(connection: &Connection, notices: &Notices) -> Result<(), Failed> {
+    notify(connection, notices, &notices.myself).await
+}
+
+async fn notify(connection: &Connection, notices: &Notices, message: &str) -> Result<(), Failed> {
+    connection.execute("SELECT pg_notify($1, $2)", &[&notices.channel, &message]).await?;
+    Ok(())
 }
 
 /// Tells those who watch where the log ends now, and what else there is.

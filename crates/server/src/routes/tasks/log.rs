@@ -42,14 +42,19 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "after", "limit"])?;
-    let row = app.control.task(parameters.namespace_or_default()?, &task).await?;
+    let namespace = parameters.namespace_or_default()?;
     if wants_stream(&headers) {
         let after = match last_event_id(&headers)? {
             Some(after) => after,
             None => parameters.place("after")?.unwrap_or(0),
         };
-        return follow(&app, &row, after);
+        let new = task.parse().ok().filter(|_| after == 0);
+        if let Some(follower) = new.and_then(|task| app.control.follow_new(namespace, task)) {
+            return Ok(sse::stream(&app, follower));
+        }
+        return follow(&app, &app.control.task(namespace, &task).await?, after);
     }
+    let row = app.control.task(namespace, &task).await?;
     let (after, limit) = (parameters.place("after")?.unwrap_or(0), parameters.limit()?);
     let events = app.control.store().events(row.task.id, after, limit).await?;
     let last = events.last().map_or(after, |event| event.seq);
