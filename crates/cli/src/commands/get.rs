@@ -27,8 +27,8 @@ pub use columns::phase_tone;
 /// Lists objects of a kind, or shows some of them
 ///
 /// Kinds are agents, agent-systems (systems), model-endpoints (models), tools, tasks, workers and all others that a
-/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks and sessions, `ostler get
-/// namespaces` lists the namespaces in which something lives.
+/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks and sessions,
+/// `ostler get namespaces` lists the namespaces in which something lives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
