@@ -1,6 +1,8 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+mod overview;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{commands, config::Written, exit};
 
@@ -22,6 +24,19 @@ pub struct Arguments {
     pub command: Command,
 }
 
+impl Arguments {
+    /// As they were given; whoever asks for help, or makes no sense, is answered here.
+    pub fn read() -> Self {
+        let matches = Self::whole().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line with its commands in groups.
+    pub fn whole() -> clap::Command {
+        overview::grouped(Self::command())
+    }
+}
+
 const AFTER_HELP: &str = "\
 Start here:
   ostler up                                      start everything in this folder
@@ -29,7 +44,7 @@ Start here:
   ostler apply -f agent.yaml                     declare an agent
   ostler run hello \"Say hello to the world.\"     give it something to do
 
-`ostler COMMAND --help` explains a command by example; `ostler --help` lists
+`ostler help COMMAND` explains a command by example; `ostler --help` lists
 variables and exit codes too.";
 
 fn after_long_help() -> String {
@@ -87,13 +102,12 @@ pub enum Command {
     Config(commands::config::Arguments),
     Completion(commands::completion::Arguments),
     Version(commands::version::Arguments),
+    Help(commands::help::Arguments),
     Reference(commands::reference::Arguments),
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// Every command teaches by example; those that only hold others are taught by these.

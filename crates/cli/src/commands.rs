@@ -15,6 +15,7 @@ pub mod edit;
 pub mod events;
 pub mod get;
 pub mod graph;
+pub mod help;
 pub mod init;
 pub mod logs;
 pub mod profile;
@@ -34,6 +35,7 @@ pub mod wait;
 pub mod worker;
 pub mod workers;
 
+mod each_task;
 mod listing;
 mod missing;
 mod role;
@@ -79,6 +81,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Doctor(arguments) => doctor::run(arguments, app).await,
         Command::Completion(arguments) => completion::run(arguments, app).await,
         Command::Version(arguments) => version::run(arguments, app).await,
+        Command::Help(arguments) => help::run(&arguments, app),
         Command::Reference(arguments) => reference::run(arguments, app),
     }
 }

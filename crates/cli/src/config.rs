@@ -234,10 +234,23 @@ impl Written {
 
 impl Resolved {
     pub fn connection(self) -> Result<Connection, CommandError> {
-        let (server, token) = (self.server?, self.token?);
+        let server = self.server?;
+        check_address(&server)?;
+        let token = self.token?;
         let ca = self.ca.map(|ca| PathBuf::from(ca.text));
         Ok(Connection { url: server.text, token: token.text, namespace: self.namespace.text, ca })
     }
+}
+
+/// Before anything is said about a token for it.
+fn check_address(server: &Said) -> Result<(), CommandError> {
+    let Said { text, from } = server;
+    if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Ok(());
+    }
+    let host = if text.contains('/') { "HOST:PORT" } else { text };
+    Err(CommandError::new(Exit::Usage, format!("{text:?} is not the address of a server (from {from})"))
+        .with_remedy(format!("write it as http://{host}, or https://{host}")))
 }
 
 fn find_token(

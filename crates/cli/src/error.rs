@@ -4,7 +4,7 @@ use std::{error::Error, io};
 
 use ostler_client::{ClientError, Problem};
 
-use crate::exit::Exit;
+use crate::{config::is_loopback, exit::Exit};
 
 #[derive(Debug)]
 pub enum CommandError {
@@ -72,8 +72,9 @@ impl From<ClientError> for CommandError {
             ClientError::ConnectionRefused { .. }
             | ClientError::Connection { .. }
             | ClientError::TimedOut { .. }
-            | ClientError::StreamEnded { .. } => Self::new(Exit::Unreachable, with_causes(&error))
-                .with_remedy("is it running? `ostler up` starts one here"),
+            | ClientError::StreamEnded { .. } => {
+                Self::new(Exit::Unreachable, with_causes(&error)).with_remedy(unreachable_remedy(&error))
+            }
             ClientError::Problem(problem) => refused(problem),
             ClientError::Unexpected { .. } | ClientError::BadAnswer(_) => {
                 Self::error(with_causes(&error)).with_remedy("is that address really an Ostler server?")
@@ -84,6 +85,14 @@ impl From<ClientError> for CommandError {
             | ClientError::File { .. }
             | ClientError::Setup(_) => Self::error(with_causes(&error)),
         }
+    }
+}
+
+/// One of this machine can be started; of another the address may be wrong.
+fn unreachable_remedy(error: &ClientError) -> &'static str {
+    match error.url().is_none_or(is_loopback) {
+        true => "is it running? `ostler up` starts one here",
+        false => "is it running, and is that its address? `ostler config show` tells where that comes from",
     }
 }
 
@@ -98,9 +107,11 @@ fn refused(problem: &Problem) -> CommandError {
     match &problem.remedy {
         // The server's own speaks of headers.
         _ if problem.status == 401 => error.with_remedy(
-            "is OSTLER_TOKEN the token of this server? It is in the file `token` of its data folder",
+            "`ostler config show` tells which token was sent, from where. The server's own is in the file `token` of its \
+             data folder; OSTLER_TOKEN counts before it",
         ),
-        Some(remedy) => error.with_remedy(remedy),
+        // What is a parameter to the server is a flag here.
+        Some(remedy) => error.with_remedy(remedy.replace("`namespace=`", "-n")),
         None => error,
     }
 }

@@ -36,7 +36,6 @@ mod text;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::Parser;
 use ostler_worker::TokioRuntime;
 use tokio::runtime::Builder;
 
@@ -55,12 +54,10 @@ use crate::{
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     let output = Output { terminal: Terminal::look(arguments.written.color) };
     let exit = start(arguments, output).unwrap_or_else(|error| {
-        if let CommandError::Said(complaint) = &error {
-            output.complain(complaint);
-        }
+        output.tell(&error);
         error.exit()
     });
     exit.into()

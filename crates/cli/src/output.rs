@@ -25,7 +25,26 @@ impl Output {
     }
 
     pub fn table(&self, table: &Table) -> Result<(), CommandError> {
-        table.lines(self.paint(), self.room()).iter().try_for_each(|line| self.data(line))
+        let room = self.room();
+        self.lines(&table.lines(self.paint(), room))?;
+        self.note_left_out(table, room);
+        Ok(())
+    }
+
+    /// Many lines of data at once.
+    pub fn lines(&self, lines: &[String]) -> Result<(), CommandError> {
+        let mut stdout = io::BufWriter::new(io::stdout().lock());
+        let written = lines.iter().try_for_each(|line| writeln!(stdout, "{line}"));
+        written.and_then(|()| stdout.flush()).map_err(|error| CommandError::output(&error))
+    }
+
+    /// Says which columns found no room.
+    pub fn note_left_out(&self, table: &Table, room: Option<Room>) {
+        let titles = table.left_out(room);
+        if !titles.is_empty() {
+            let line = format!("no room for {}; a wider terminal or a pipe shows them", titles.join(", "));
+            self.note(self.error_paint().tone(Tone::Quiet, &line));
+        }
     }
 
     /// How wide a line may be: a pipe takes any.
@@ -54,6 +73,13 @@ impl Output {
     /// A line for the person who watches. If nobody can read it, nothing is lost.
     pub fn note(&self, line: impl AsRef<str>) {
         let _ = writeln!(io::stderr().lock(), "{}", line.as_ref());
+    }
+
+    /// Says what went wrong with one thing, so that the others can go on.
+    pub fn tell(&self, error: &CommandError) {
+        if let CommandError::Said(complaint) = error {
+            self.complain(complaint);
+        }
     }
 
     pub fn complain(&self, complaint: &Complaint) {

@@ -5,7 +5,7 @@ use std::{
     io::{self, IsTerminal},
 };
 
-use clap::ValueEnum;
+use clap::{ColorChoice, ValueEnum};
 use rustix::termios::{Winsize, tcgetwinsize};
 
 /// Nobody reads lines longer than this, and a terminal that claims to be wider is wrong.
@@ -39,6 +39,16 @@ pub enum Colour {
 pub struct Size {
     pub columns: usize,
     pub rows: usize,
+}
+
+impl From<Colour> for ColorChoice {
+    fn from(colour: Colour) -> Self {
+        match colour {
+            Colour::Auto => ColorChoice::Auto,
+            Colour::Always => ColorChoice::Always,
+            Colour::Never => ColorChoice::Never,
+        }
+    }
 }
 
 impl Terminal {

@@ -187,7 +187,7 @@ fn waiting_ends_with_what_was_waited_for_or_says_why_not() {
     up.ostler(["wait", "task/two", "--for=succeeded"])
         .failed(5, &["task/two ended as cancelled", "ostler describe task/two"]);
     assert_eq!(up.ostler(["wait", "agent/nobody", "--for=deleted"]).ok(), "agent/nobody deleted\n");
-    up.ostler(["wait", "agent/hello", "--for=succeeded"]).failed(2, &["neither succeeds nor ends"]);
+    up.ostler(["wait", "agent/hello", "--for=succeeded"]).failed(2, &["neither succeed nor end"]);
     up.ostler(["wait", "task/one", "--for=luck"]).failed(2, &["FIELD=VALUE"]);
 }
 
@@ -207,7 +207,7 @@ fn a_graph_needs_no_server_and_a_task_has_one_too() {
     let up = Up::with_hello();
     up.ostler(["run", "hello", "hi", "--name", "one"]).ok();
     assert!(up.ostler(["graph", "task/one"]).ok().contains("│ succeeded, ~"));
-    up.ostler(["graph", "agent/hello"]).failed(2, &["has no graph"]);
+    up.ostler(["graph", "agent/hello"]).failed(2, &["agents have no graph"]);
 }
 
 #[test]
@@ -260,6 +260,6 @@ fn a_system_is_run_by_its_name_where_no_agent_has_it() {
     let up = Up::with_hello();
     up.ostler(["run", "agent/hello", "hi"]).ok();
     up.ostler(["run", "system/report", "hi"]).failed(1, &["error: "]);
-    up.ostler(["run", "tool/x", "hi"]).failed(2, &["a tool does not work"]);
+    up.ostler(["run", "tool/x", "hi"]).failed(2, &["tools are not given tasks"]);
     up.ostler(["run", "hello", "hi", "--label", "x"]).failed(2, &["KEY=VALUE"]);
 }

@@ -127,8 +127,8 @@ fn every_variable_is_in_the_reference() {
 fn every_command_is_in_the_reference() {
     let page = page("flags");
     let help = support::run(support::ostler(Path::new(".")).args(["--help"]));
-    let commands = help.ok().split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
-    // What a command is for may go on in a second line.
+    let commands = help.ok().split("Usage:").nth(1).unwrap().split("Options:").next().unwrap();
+    // In groups, each command in a line.
     let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
     let lines = commands.lines().filter(is_name);
     let names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();

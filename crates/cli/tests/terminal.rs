@@ -109,6 +109,13 @@ fn tables_fit_their_terminal_and_pipes_get_everything() {
         let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= usize::from(columns) && seen.contains('…'), "{columns}: {seen}");
     }
+    up.ostler(["run", "hello", "hi", "--name", "one", "--session", "s", "--label", "team=sales"]).ok();
+    for arguments in [&["get", "tasks", "-A", "-o", "wide"][..], &["ps", "-a", "-A", "-o", "wide"]] {
+        let seen = plain(&on_terminal(ostler(up.folder()).args(arguments), 80));
+        let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 80 && seen.contains("no room for") && seen.contains("succeeded"), "{seen}");
+        assert!(run(ostler(up.folder()).args(arguments)).ok().contains("task_"), "a pipe gets the uid too");
+    }
     let piped = run(ostler(up.folder()).args(["get", "tools", "-o", "wide"]).env("COLUMNS", "80"));
     assert!(piped.ok().contains(description.trim()), "{piped:?}");
 }

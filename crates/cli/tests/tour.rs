@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::path::Path;
-
 use serde_json::Value;
 use support::{Up, agent, example, slow_agent};
 
@@ -42,14 +40,15 @@ fn an_agent_is_declared_run_and_looked_at() {
 fn what_up_says_to_try_works_in_any_folder() {
     let elsewhere = tempfile::tempdir().unwrap();
     let data = elsewhere.path().join("it's here");
-    for (arguments, from) in [(vec![], None), (vec!["--data", data.to_str().unwrap()], Some(Path::new("/")))]
+    for (arguments, from) in
+        [(vec![], None), (vec!["--data", data.to_str().unwrap()], Some(elsewhere.path()))]
     {
         let folder = tempfile::tempdir().unwrap();
         let up = Up::start_in(folder.path(), &arguments);
-        let said = up.wait_for_line("run hello").join("\n");
+        let said = up.wait_for_line("run assistant").join("\n");
         let commands = said.split_once("try it").unwrap().1;
         let ran = support::run(&mut support::shell(from.unwrap_or(folder.path()), commands));
-        assert!(ran.ok().starts_with("model-endpoint/mock created\nagent/hello created\n"), "{ran:?}");
+        assert!(ran.ok().contains("model-endpoint/mock created\nagent/assistant created\n"), "{ran:?}");
         assert!(ran.stdout.contains("Say hello to the world."), "{ran:?}");
     }
 }

@@ -82,8 +82,45 @@ fn what_is_not_there_is_told_with_what_is() {
             .failed(1, &["there is no Agent \"helo\"", "did you mean hello?"]);
         up.ostler([command, "tool", "x"]).failed(1, &["there are no tools in namespace default"]);
     }
+    // Elsewhere, or under another name.
+    up.ostler(["get", "agent", "hello", "-n", "shop"]).failed(1, &["it is in namespace default: -n default"]);
+    up.ostler(["run", "hello", "hi", "-n", "shop"]).failed(1, &["it is in namespace default"]);
+    let none = up.ostler(["get", "agents", "-n", "defualt"]);
+    assert!(none.ok().is_empty() && none.stderr.contains("did you mean -n default?"), "{none:?}");
+    up.ostler(["run", "-d", "hello", "hi", "--name", "first-letter"]).ok();
+    for command in ["logs", "events", "trace", "cancel", "retry", "archive", "release", "describe task"] {
+        let words = command.split(' ').chain(["first-leter"]);
+        up.ostler(words).failed(1, &["there is no task \"first-leter\"", "did you mean first-letter?"]);
+    }
+    up.ostler(["logs", "-f", "first-leter"]).failed(1, &["did you mean first-letter?"]);
+    up.ostler(["cordon", "locla"]).failed(1, &["did you mean local?"]);
+    up.ostler(["run", "hello", " "]).failed(2, &["the message is empty", "--input"]);
     up.ostler(["get", "agent", "../../healthz"]).failed(1, &["error: "]);
     up.ostler(["frobnicate"]).failed(2, &["frobnicate"]);
+}
+
+#[test]
+fn help_is_given_to_those_who_ask_for_it_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |words: &[&str]| run(ostler(folder.path()).args(words));
+    assert_eq!(ask(&["help"]).ok(), ask(&["--help"]).ok());
+    assert_eq!(ask(&["help", "token", "create"]).ok(), ask(&["token", "create", "--help"]).ok());
+    ask(&["help", "rum"]).failed(2, &["there is no command \"ostler rum\"", "did you mean run?"]);
+    ask(&["help", "token", "creat"]).failed(2, &["did you mean create?"]);
+    let overview = ask(&["-h"]);
+    assert!(overview.ok().lines().all(|line| line.chars().count() <= 100), "{overview:?}");
+    for group in ["Begin:\n  up ", "Declare:\n  validate ", "Run:\n  run ", "Options:\n"] {
+        assert!(overview.stdout.contains(group), "{group:?}: {overview:?}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_told_before_its_token() {
+    let folder = tempfile::tempdir().unwrap();
+    run(ostler(folder.path()).args(["ps", "--server", "127.0.0.1:7070"]))
+        .failed(2, &["not the address of a server (from --server)", "http://127.0.0.1:7070"]);
+    run(ostler(folder.path()).arg("ps").env("OSTLER_SERVER", "htp:/box"))
+        .failed(2, &["OSTLER_SERVER", "http://HOST:PORT"]);
 }
 
 #[test]

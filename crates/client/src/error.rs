@@ -89,6 +89,24 @@ impl ClientError {
         }
     }
 
+    /// The server that could not be reached, or not long enough.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            ClientError::ConnectionRefused { url }
+            | ClientError::Connection { url, .. }
+            | ClientError::TimedOut { url }
+            | ClientError::StreamEnded { url } => Some(url),
+            ClientError::Problem(_)
+            | ClientError::Unexpected { .. }
+            | ClientError::BadAnswer(_)
+            | ClientError::BadUrl { .. }
+            | ClientError::BadName { .. }
+            | ClientError::UnknownKind
+            | ClientError::File { .. }
+            | ClientError::Setup(_) => None,
+        }
+    }
+
     /// The same request may succeed a moment later: nobody was there, or the server could not serve it now.
     pub fn may_pass(&self) -> bool {
         match self {
@@ -139,7 +157,8 @@ impl fmt::Display for FieldProblem {
             write!(f, "{line}:{column}: ")?;
         }
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            // As in a manifest: `spec.model_ref`.
+            write!(f, "{}: ", self.path.trim_start_matches('/').replace('/', "."))?;
         }
         f.write_str(&self.message)?;
         match &self.suggestion {

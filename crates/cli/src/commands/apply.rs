@@ -21,8 +21,12 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A manifest, a folder of them and of further folders (*.yaml, *.yml, *.json), or - for stdin
-    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "paths")]
     files: Vec<PathBuf>,
+
+    /// The same, without the flag
+    #[arg(value_name = "FILE")]
+    paths: Vec<PathBuf>,
 
     /// Start the Tasks of folders too
     #[arg(long)]
@@ -42,8 +46,9 @@ Examples:
 `ostler diff` shows what would change, `ostler validate` needs no server.";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let files = [arguments.files, arguments.paths].concat();
     let Manifests { declared, notices } =
-        manifests::together(manifests::read(&arguments.files)?, "nothing was applied")?;
+        manifests::together(manifests::read(&files)?, "nothing was applied")?;
     for notice in notices {
         app.output.note(format!("note: {notice}"));
     }
@@ -168,13 +173,6 @@ pub fn is_about_the_server(error: &ClientError) -> bool {
     match error {
         ClientError::Problem(problem) => matches!(problem.status, 401 | 403 | 500..),
         _ => true,
-    }
-}
-
-/// Says why, and lets the rest go on.
-pub fn tell(app: &App, error: ClientError) {
-    if let CommandError::Said(complaint) = CommandError::from(error) {
-        app.output.complain(&complaint);
     }
 }
 

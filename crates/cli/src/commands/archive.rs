@@ -1,6 +1,6 @@
 //! `ostler archive`: puts tasks away.
 
-use super::apply::{is_about_the_server, tell};
+use super::each_task::each_task;
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Puts tasks that have ended away: lists leave them out, nothing is deleted
@@ -18,18 +18,5 @@ Examples:
   ostler get tasks -o name | cut -d/ -f2 | xargs ostler archive";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let client = app.client()?;
-    let mut exit = Exit::Ok;
-    for task in &arguments.tasks {
-        match client.archive(task).await {
-            Ok(done) => app.output.data(format!("task/{} archived", done.metadata.name))?,
-            // The others are still to be done.
-            Err(error) if !is_about_the_server(&error) => {
-                exit = Exit::Error;
-                tell(app, error);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(exit)
+    each_task(app, &arguments.tasks, "archived", async |client, task| client.archive(task).await).await
 }

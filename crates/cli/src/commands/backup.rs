@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{app::App, error::CommandError, exit::Exit};
 
-/// Writes a consistent copy of the store to a file, while the server works
+/// Writes a consistent copy of the store to a file; the server goes on working
 ///
 /// The file holds every declared object, task and conversation: keep it as safe as the data folder. Secrets
 /// are not in it. `ostler up --restore FILE` starts from it.

@@ -1,6 +1,6 @@
 //! `ostler cancel`: stops a task.
 
-use super::apply::{is_about_the_server, tell};
+use super::each_task::each_task;
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Stops tasks, whatever they are doing
@@ -22,18 +22,7 @@ Examples:
   ostler cancel hello-world --reason \"wrong customer\"";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let client = app.client()?;
-    let mut exit = Exit::Ok;
-    for task in &arguments.tasks {
-        match client.cancel(task, arguments.reason.as_deref()).await {
-            Ok(done) => app.output.data(format!("task/{} cancelled", done.metadata.name))?,
-            // The others are still to be done.
-            Err(error) if !is_about_the_server(&error) => {
-                exit = Exit::Error;
-                tell(app, error);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(exit)
+    let reason = arguments.reason.as_deref();
+    each_task(app, &arguments.tasks, "cancelled", async |client, task| client.cancel(task, reason).await)
+        .await
 }

@@ -6,7 +6,7 @@ use ostler_spec::kinds;
 
 use crate::{app::App, error::CommandError, exit::Exit};
 
-/// Prints a script that lets a shell complete commands, flags and kinds
+/// Prints a script with which a shell completes our commands
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

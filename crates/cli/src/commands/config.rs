@@ -12,7 +12,7 @@ use crate::{
     table::Table,
 };
 
-/// Shows where commands go, and the settings of `up`, `server` and `worker`
+/// Shows where commands go, and the settings of servers and workers
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use ostler_client::{Client, WorkerDecision};
-use ostler_spec::GoDuration;
+use ostler_spec::{GoDuration, Kind};
 
+use super::missing::or_explain;
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Gives workers no new runs; those they have go on
@@ -94,7 +95,8 @@ async fn decide(
     word: &str,
 ) -> Result<Exit, CommandError> {
     for name in workers {
-        let worker = client.decide(name, decision).await?;
+        let worker = client.decide(name, decision).await;
+        let worker = or_explain(client, Kind::Worker, name, worker).await?;
         app.output.data(format!("worker/{} {word}", worker.metadata.name))?;
     }
     Ok(Exit::Ok)

@@ -8,6 +8,7 @@ use ostler_client::Client;
 use serde_json::Value;
 
 use self::page::Page;
+pub use self::relations::references;
 use super::{
     get::phase_tone,
     missing,
@@ -43,10 +44,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         if place > 0 {
             app.output.data("")?;
         }
-        let object = match client.get(target.kind, name).await {
-            Ok(object) => object,
-            Err(error) => return Err(missing::explain(&client, target.kind, name, error).await),
-        };
+        let object =
+            missing::or_explain(&client, target.kind, name, client.get(target.kind, name).await).await?;
         describe(app, &client, target, &object).await?;
     }
     Ok(Exit::Ok)

@@ -23,8 +23,12 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A manifest, a folder of them and of further folders (*.yaml, *.yml, *.json), or - for stdin
-    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "paths")]
     files: Vec<PathBuf>,
+
+    /// The same, without the flag
+    #[arg(value_name = "FILE")]
+    paths: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -37,7 +41,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 }
 
 async fn compare(arguments: &Arguments, app: &App) -> Result<Exit, CommandError> {
-    let manifests = manifests::together(manifests::read(&arguments.files)?, "nothing was compared")?;
+    let files = [&arguments.files[..], &arguments.paths[..]].concat();
+    let manifests = manifests::together(manifests::read(&files)?, "nothing was compared")?;
     // Tasks are asked for, not changed.
     let kept = manifests.declared.into_iter().filter(|declared| !declared.would_run());
     let mut resources: Vec<Resource> = kept.map(|declared| declared.resource).collect();

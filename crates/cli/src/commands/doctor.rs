@@ -1,6 +1,7 @@
 //! `ostler doctor`: looks at everything that may be wrong, and says what to do about it.
 
 mod machine;
+mod references;
 mod server;
 
 use clap::ValueEnum;

@@ -18,7 +18,7 @@ use crate::{
     unified,
 };
 
-/// Opens a declared object in an editor, and puts it back when you are done
+/// Opens a declared object in an editor; puts it back when you are done
 ///
 /// The editor is VISUAL, EDITOR or vi. With a mistake in it, or if somebody else has changed the object meanwhile, it
 /// opens again with what is wrong as a comment on top; what you wrote is kept. A text that was not changed, or that is
@@ -46,14 +46,12 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         return Err(CommandError::new(Exit::Usage, message));
     };
     if matches!(target.kind, Kind::Task | Kind::Worker) {
-        let message = format!("a {} is not edited", target.kind.singular());
+        let message = format!("{} are not edited", target.kind.plural());
         return Err(CommandError::new(Exit::Usage, message));
     }
     let client = app.client()?;
-    let object = match client.get(target.kind, &name).await {
-        Ok(object) => object,
-        Err(error) => return Err(missing::explain(&client, target.kind, &name, error).await),
-    };
+    let object =
+        missing::or_explain(&client, target.kind, &name, client.get(target.kind, &name).await).await?;
     let mut session = Session::begin(app, &target, document::with_version(&object))?;
     let done = talk(app, &client, &target, &name, &mut session).await;
     session.end(done.is_ok());

@@ -4,7 +4,9 @@ mod server;
 
 use futures_util::StreamExt;
 use ostler_client::{Client, EventView, Followed};
+use ostler_spec::Kind;
 
+use super::missing::or_explain;
 use crate::{
     app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, format::Plain, paint::Tone, text,
     words,
@@ -69,7 +71,8 @@ async fn read(client: &Client, task: &str, after: u64) -> Result<Vec<EventView>,
     let mut events: Vec<EventView> = Vec::new();
     loop {
         let after = events.last().map_or(after, |event| event.seq);
-        let page = client.events(task, after, Some(AT_ONCE)).await?;
+        let page = client.events(task, after, Some(AT_ONCE)).await;
+        let page = or_explain(client, Kind::Task, task, page).await?;
         let is_last = page.items.len() < AT_ONCE;
         events.extend(page.items);
         if is_last {
@@ -87,7 +90,7 @@ async fn follow_events(
     let mut stream = client.follow(task, after);
     let mut is_first = true;
     while let Some(item) = stream.next().await {
-        match item? {
+        match or_explain(client, Kind::Task, task, item).await? {
             Followed::Event(event) => {
                 if std::mem::take(&mut is_first) {
                     printer.head()?;

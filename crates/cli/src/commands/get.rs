@@ -27,8 +27,8 @@ pub use columns::phase_tone;
 /// Lists objects of a kind, or shows some of them
 ///
 /// Kinds are agents, agent-systems (systems), model-endpoints (models), tools, tasks, workers and all others that a
-/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks, `ostler get
-/// namespaces` lists the namespaces in which something lives.
+/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks and sessions,
+/// `ostler get namespaces` lists the namespaces in which something lives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -92,7 +92,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         [Target { kind, name: None }] => {
             let is_shown = some(&arguments, *kind, &client, app).await?;
             if !is_shown {
-                nothing(app, *kind, &client, &arguments);
+                nothing(app, *kind, &client, &arguments).await;
             }
             Ok(Exit::Ok)
         }
@@ -114,13 +114,18 @@ async fn some(arguments: &Arguments, kind: Kind, client: &Client, app: &App) -> 
     Ok(true)
 }
 
-fn nothing(app: &App, kind: Kind, client: &Client, arguments: &Arguments) {
+async fn nothing(app: &App, kind: Kind, client: &Client, arguments: &Arguments) {
     let place = match arguments.all_namespaces {
         true => String::new(),
         false => format!(" in namespace {}", client.namespace()),
     };
     let selected = arguments.selector.as_ref().map(|labels| format!(" with {labels}")).unwrap_or_default();
     app.output.note(format!("no {}{selected}{place}", kind.plural()));
+    if !arguments.all_namespaces
+        && let Some(near) = missing::namespace(client).await
+    {
+        app.output.note(format!("nothing lives in {}; did you mean -n {near}?", client.namespace()));
+    }
 }
 
 /// Those that were named, each kind in a table of its own.
@@ -181,10 +186,12 @@ fn show_groups(
     }
 }
 
-/// Every kind but tasks, of which there are many, and workers, which are not declared.
+/// Every kind but tasks and sessions, of which there are many, and workers, which are not declared.
 async fn everything(arguments: &Arguments, client: &Client, app: &App) -> Result<Exit, CommandError> {
     let mut groups = Vec::new();
-    for kind in Kind::ALL.iter().copied().filter(|kind| !matches!(kind, Kind::Task | Kind::Worker)) {
+    for kind in
+        Kind::ALL.iter().copied().filter(|kind| !matches!(kind, Kind::Task | Kind::Session | Kind::Worker))
+    {
         let found = listing::list(client, kind, arguments.selector.as_deref(), usize::MAX).await?;
         if !found.items.is_empty() {
             groups.push((kind, found.items));

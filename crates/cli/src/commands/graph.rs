@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use ostler_client::{Client, MessageView, TaskView};
 use ostler_spec::{Kind, Resource, Spec};
 
-use super::target::Target;
+use super::{missing::or_explain, target::Target};
 use crate::{
     app::App,
     clock,
@@ -70,11 +70,11 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     match target.kind {
         Kind::AgentSystem => show(app, &name, &of_system(&client, &name).await?, format)?,
         Kind::Task => {
-            let task = client.task(&name).await?;
+            let task = or_explain(&client, Kind::Task, &name, client.task(&name).await).await?;
             show(app, &name, &of_task(&client, &task).await?, format)?;
         }
         kind => {
-            let message = format!("a {} has no graph", kind.singular());
+            let message = format!("{} have no graph", kind.plural());
             return Err(CommandError::new(Exit::Usage, message).with_remedy("name a system, or task/NAME"));
         }
     }
@@ -101,7 +101,8 @@ fn from_files(arguments: &Arguments, app: &App) -> Result<Exit, CommandError> {
 }
 
 async fn of_system(client: &Client, name: &str) -> Result<Graph, CommandError> {
-    let object = client.get(Kind::AgentSystem, name).await?;
+    let object = client.get(Kind::AgentSystem, name).await;
+    let object = or_explain(client, Kind::AgentSystem, name, object).await?;
     let unknown = |why: String| CommandError::error(format!("the system can't be understood: {why}"));
     let resource: Resource = serde_json::from_value(object).map_err(|error| unknown(error.to_string()))?;
     match &resource.spec {

@@ -2,7 +2,9 @@
 
 use futures_util::StreamExt;
 use ostler_client::{EventView, Followed};
+use ostler_spec::Kind;
 
+use super::missing::or_explain;
 use crate::{app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, words};
 
 /// Prints a task's log, one readable line per event
@@ -26,12 +28,14 @@ Examples:
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
     if !arguments.follow {
-        client.all_events(&arguments.task).await?.iter().try_for_each(|event| print(app, event))?;
+        let events = client.all_events(&arguments.task).await;
+        let events = or_explain(&client, Kind::Task, &arguments.task, events).await?;
+        events.iter().try_for_each(|event| print(app, event))?;
         return Ok(Exit::Ok);
     }
     let mut stream = client.follow(&arguments.task, 0);
     while let Some(item) = stream.next().await {
-        match item? {
+        match or_explain(&client, Kind::Task, &arguments.task, item).await? {
             Followed::Event(event) => print(app, &event)?,
             Followed::Reconnecting { attempt, wait, error } => {
                 let why = keep_trying(attempt, error)?;

@@ -1,29 +1,102 @@
-//! A name that isn't there is most often a slip of the finger.
+//! A name that isn't there is most often a slip of the finger, or stands in another namespace.
 
 use ostler_client::{Client, ClientError, PageRequest};
 use ostler_spec::Kind;
 
-use super::listing::name_of;
+use super::listing::{name_of, namespace_of};
 use crate::{error::CommandError, suggest};
 
 /// As many names as a near one is looked for among.
 const LOOKED_AT: usize = 1000;
 
+/// The answer, or the error with what was probably meant.
+pub async fn or_explain<T>(
+    client: &Client,
+    kind: Kind,
+    name: &str,
+    answer: Result<T, ClientError>,
+) -> Result<T, CommandError> {
+    match answer {
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(explain(client, kind, name, error).await),
+    }
+}
+
 /// The error, and the nearest name there is, if it is about one that isn't there.
 pub async fn explain(client: &Client, kind: Kind, name: &str, error: ClientError) -> CommandError {
     let is_missing = error.code() == Some("not_found");
     let error = CommandError::from(error);
-    if !is_missing || kind == Kind::Worker {
+    if !is_missing {
         return error;
     }
-    let request = PageRequest { limit: Some(LOOKED_AT), ..PageRequest::default() };
-    let Ok(page) = client.list(kind, &request).await else { return error };
-    let lists = format!("`ostler get {}` lists them", kind.plural());
-    match suggest::nearest(name, page.items.iter().map(name_of)) {
-        Some(near) if near != name => error.with_remedy(format!("did you mean {near}? {lists}")),
-        _ if page.items.is_empty() => {
-            error.with_remedy(format!("there are no {} in namespace {}", kind.plural(), client.namespace()))
-        }
-        _ => error.with_remedy(lists),
+    match meant(client, &[kind], name).await {
+        Some(remedy) => error.with_remedy(remedy),
+        None => error,
     }
+}
+
+/// The same for what is no resource: the names there are have to be given.
+pub fn explain_among(error: ClientError, name: &str, known: &[String]) -> CommandError {
+    let is_missing = error.code() == Some("not_found");
+    let error = CommandError::from(error);
+    match suggest::nearest(name, known.iter().map(String::as_str)).filter(|_| is_missing) {
+        Some(near) => error.with_remedy(format!("did you mean {near}?")),
+        None => error,
+    }
+}
+
+/// What to do about a name that none of the kinds has: none, where nothing can be found out.
+pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String> {
+    let here = names(client, kinds).await?;
+    if here.iter().any(|(_, found)| found == name) {
+        return None;
+    }
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
+    let lists = format!("`ostler get {}` lists them", words.first()?);
+    let found = here.iter().map(|(_, found)| found.as_str());
+    if let Some(near) = suggest::nearest(name, found) {
+        return Some(format!("did you mean {near}? {lists}"));
+    }
+    // Those who are not let in elsewhere are not told what is there.
+    let everywhere = names(&client.clone().in_namespace("*"), kinds).await.unwrap_or_default();
+    let namespace = client.namespace();
+    if let Some((home, _)) = everywhere.iter().find(|(_, found)| found == name) {
+        return Some(format!("it is in namespace {home}: -n {home}"));
+    }
+    match here.is_empty() {
+        true => {
+            Some(format!("there are no {} in namespace {namespace}; {}", words.join(" or "), first(kinds)))
+        }
+        false => Some(lists),
+    }
+}
+
+/// The namespace that was probably meant, where nothing lives in the one that was named.
+pub async fn namespace(client: &Client) -> Option<String> {
+    let (here, known) = (client.namespace(), client.namespaces().await.ok()?);
+    if known.iter().any(|name| name == here) {
+        return None;
+    }
+    suggest::nearest(here, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// How there comes to be one.
+fn first(kinds: &[Kind]) -> &'static str {
+    match kinds {
+        [Kind::Task] => "`ostler run AGENT MESSAGE` makes one",
+        [Kind::Worker] => "`ostler worker` starts one",
+        _ => "`ostler apply -f FILE` declares one",
+    }
+}
+
+/// Namespace and name of each.
+async fn names(client: &Client, kinds: &[Kind]) -> Option<Vec<(String, String)>> {
+    let mut names = Vec::new();
+    for kind in kinds {
+        // Workers are few, and told at once.
+        let limit = (*kind != Kind::Worker).then_some(LOOKED_AT);
+        let page = client.list(*kind, &PageRequest { limit, ..PageRequest::default() }).await.ok()?;
+        names.extend(page.items.iter().map(|it| (namespace_of(it).to_owned(), name_of(it).to_owned())));
+    }
+    Some(names)
 }

@@ -123,7 +123,7 @@ struct Look {
 
 fn table(tasks: &[TaskView], steps: &[Option<u32>], look: Look) -> Table {
     let namespace = look.with_namespace.then_some("NAMESPACE");
-    let more: &[&str] = if look.wide { &["PRIORITY", "SESSION", "LABELS", "UID"] } else { &[] };
+    let more: &[&str] = if look.wide { &["SESSION", "PRIORITY", "LABELS", "UID"] } else { &[] };
     let usual = ["NAME", "SUBJECT", "STATE", "STEP", "AGE", "TOKENS"];
     let mut table = Table::new(namespace.into_iter().chain(usual).chain(more.iter().copied()));
     for (task, step) in tasks.iter().zip(steps) {
@@ -150,8 +150,8 @@ fn row(task: &TaskView, step: Option<u32>, look: Look) -> Vec<Cell> {
     if look.wide {
         let labels = metadata.labels.iter().map(|(key, value)| format!("{key}={value}"));
         cells.extend([
-            Cell::new(&spec.priority),
             Cell::new(spec.session.as_deref().unwrap_or_default()),
+            Cell::new(&spec.priority),
             Cell::new(labels.collect::<Vec<_>>().join(",")),
             Cell::new(&metadata.uid),
         ]);

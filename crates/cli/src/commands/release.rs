@@ -1,6 +1,6 @@
 //! `ostler release`: lets a quarantined task go on.
 
-use super::apply::{is_about_the_server, tell};
+use super::each_task::each_task;
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Lets quarantined tasks go on
@@ -18,18 +18,5 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let client = app.client()?;
-    let mut exit = Exit::Ok;
-    for task in &arguments.tasks {
-        match client.release(task).await {
-            Ok(done) => app.output.data(format!("task/{} released", done.metadata.name))?,
-            // The others are still to be done.
-            Err(error) if !is_about_the_server(&error) => {
-                exit = Exit::Error;
-                tell(app, error);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(exit)
+    each_task(app, &arguments.tasks, "released", async |client, task| client.release(task).await).await
 }

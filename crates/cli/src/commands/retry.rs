@@ -1,6 +1,11 @@
 //! `ostler retry`: asks for the same again.
 
-use super::run::{Format, key_value, watch};
+use ostler_spec::Kind;
+
+use super::{
+    missing::or_explain,
+    run::{Format, key_value, watch},
+};
 use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Asks for the same again: a new task with the request of one that has ended
@@ -32,7 +37,8 @@ Examples:
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
     let input = arguments.set.into_iter().collect();
-    let task = client.retry(&arguments.task, &input).await?;
+    let task = client.retry(&arguments.task, &input).await;
+    let task = or_explain(&client, Kind::Task, &arguments.task, task).await?;
     if arguments.follow {
         return watch(app, &client, &task, arguments.output).await;
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use ostler_client::{Client, ClientError, CreatedTask, PageRequest, TaskView};
+use ostler_client::{Client, ClientError, CreatedTask, TaskView};
 use ostler_spec::{GoDuration, Kind};
 use serde_json::{Value, json};
 
+use super::missing;
 use crate::{
     app::App,
     error::CommandError,
@@ -14,7 +15,7 @@ use crate::{
     follow::{End, Ended, follow},
     input,
     paint::Tone,
-    suggest, text, words,
+    text, words,
 };
 
 /// Gives an agent or a system something to do, and follows it live
@@ -91,9 +92,13 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let client = app.client()?;
     let subject = Subject::read(&arguments.subject)?;
     let message = message(&arguments.message)?;
+    if message.as_deref().is_some_and(|message| message.trim().is_empty()) && arguments.input.is_empty() {
+        return Err(CommandError::new(Exit::Usage, "there is nothing to do: the message is empty")
+            .with_remedy("say what it is to do, or give --input KEY=VALUE"));
+    }
     let created = match create(&client, &arguments, &subject, message).await {
         Ok(created) => created,
-        Err(error) => return Err(explain(&client, subject.name(), error).await),
+        Err(error) => return Err(explain(&client, &subject, error).await),
     };
     if !arguments.detach {
         return watch(app, &client, &created.task, arguments.output).await;
@@ -156,8 +161,10 @@ impl Subject {
         match super::target::kind(kind) {
             Ok(Kind::Agent) => Ok(Subject::Agent(name.to_owned())),
             Ok(Kind::AgentSystem) => Ok(Subject::System(name.to_owned())),
-            Ok(other) => Err(CommandError::new(Exit::Usage, format!("a {} does not work", other.singular()))
-                .with_remedy("name an agent or a system")),
+            Ok(other) => {
+                Err(CommandError::new(Exit::Usage, format!("{} are not given tasks", other.plural()))
+                    .with_remedy("name an agent or a system"))
+            }
             // An agent of another namespace.
             Err(_) => Ok(Subject::Agent(word.to_owned())),
         }
@@ -235,27 +242,20 @@ async fn task(client: &Client, task: &TaskView) -> Result<Value, ClientError> {
 }
 
 /// A name that isn't there is most often a slip of the finger.
-async fn explain(client: &Client, agent: &str, error: ClientError) -> CommandError {
+async fn explain(client: &Client, subject: &Subject, error: ClientError) -> CommandError {
     let names_somebody = is_reference(&error);
     let command_error = CommandError::from(error);
     if !names_somebody {
         return command_error;
     }
-    let request = PageRequest { limit: Some(1000), ..PageRequest::default() };
-    let Ok(agents) = client.list(Kind::Agent, &request).await else { return command_error };
-    let names: Vec<&str> =
-        agents.items.iter().filter_map(|agent| agent.pointer("/metadata/name")?.as_str()).collect();
-    if names.contains(&agent) {
-        return command_error;
-    }
-    match suggest::nearest(agent, names.iter().copied()) {
-        Some(near) => {
-            command_error.with_remedy(format!("did you mean {near}? `ostler get agents` lists them"))
-        }
-        None if names.is_empty() => {
-            command_error.with_remedy("there are no agents yet: `ostler apply -f agent.yaml` declares one")
-        }
-        None => command_error.with_remedy("`ostler get agents` lists them"),
+    let kinds: &[Kind] = match subject {
+        Subject::Agent(_) => &[Kind::Agent],
+        Subject::System(_) => &[Kind::AgentSystem],
+        Subject::Either(_) => &[Kind::Agent, Kind::AgentSystem],
+    };
+    match missing::meant(client, kinds, subject.name()).await {
+        Some(remedy) => command_error.with_remedy(remedy),
+        None => command_error,
     }
 }
 

@@ -79,8 +79,11 @@ pub async fn start_server(
                 "give --tls-certificate and --tls-key, or --insecure if something in front of it speaks TLS, \
                  or listen on 127.0.0.1",
             ),
+            StartError::AddressInUse { .. } => said.with_remedy(
+                "another server may be running: `ostler version` tells of the one here. --listen 127.0.0.1:0 takes any \
+                 free port",
+            ),
             StartError::Restore(_)
-            | StartError::AddressInUse { .. }
             | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Tls(_)

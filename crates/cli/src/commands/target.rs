@@ -62,7 +62,7 @@ pub fn kind(word: &str) -> Result<Kind, CommandError> {
         let known = plurals().collect::<Vec<_>>().join(", ");
         let error = CommandError::new(Exit::Usage, format!("there is no kind {word:?}"));
         match suggest::nearest(word, plurals()) {
-            Some(near) => error.with_remedy(format!("did you mean {near}? Kinds are {known}")),
+            Some(near) => error.with_remedy(format!("did you mean {near}?")),
             None => error.with_remedy(format!("kinds are {known}")),
         }
     })

@@ -4,7 +4,10 @@ use clap::Subcommand;
 use ostler_client::{NewToken, TokenView};
 use ostler_spec::GoDuration;
 
-use super::role::{self, Role};
+use super::{
+    missing::explain_among,
+    role::{self, Role},
+};
 use crate::{
     app::App,
     clock,
@@ -78,12 +81,20 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         Command::Create(arguments) => create(arguments, &client, app).await?,
         Command::List(arguments) => {
             let tokens = client.tokens().await?;
+            if tokens.is_empty() && arguments.output.is_table() {
+                app.output.note("no tokens but the server's own; `ostler token create NAME` makes one");
+                return Ok(Exit::Ok);
+            }
             let name = |token: &TokenView| format!("token/{}", token.name);
             arguments.output.print(app.output, &tokens, name, |_| table(&tokens, app))?;
         }
         Command::Delete(arguments) => {
             for name in &arguments.names {
-                client.delete_token(name).await?;
+                if let Err(error) = client.delete_token(name).await {
+                    let known = client.tokens().await.unwrap_or_default();
+                    let names: Vec<String> = known.into_iter().map(|token| token.name).collect();
+                    return Err(explain_among(error, name, &names));
+                }
                 app.output.data(format!("token/{name} deleted"))?;
             }
         }

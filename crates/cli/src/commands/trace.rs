@@ -1,7 +1,9 @@
 //! `ostler trace`: a task's steps as a waterfall.
 
 use ostler_client::TaskView;
+use ostler_spec::Kind;
 
+use super::missing::or_explain;
 use crate::{
     app::App,
     clock,
@@ -31,7 +33,8 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    let task = client.task(&arguments.task).await?;
+    let task = client.task(&arguments.task).await;
+    let task = or_explain(&client, Kind::Task, &arguments.task, task).await?;
     let events = client.all_events(&task.metadata.uid).await?;
     let steps = if task.is_ended() { Vec::new() } else { client.steps(&task.metadata.uid).await? };
     let trace = Trace::new(&events, &steps, app.now_ms());

@@ -86,13 +86,10 @@ fn say_ready(app: &App, server: &Server) {
     app.output.note(format!("{} {}", paint.tone(Tone::Good, "ostler is up at"), server.url()));
     app.output.note(format!("  data    {}", data.display()));
     let where_to = app.written.data().map_or_else(String::new, |_| format!(" --data {}", quoted(&data)));
-    app.output.note(format!("  try it  printf '{HELLO}' | ostler{where_to} apply -f -"));
-    app.output.note(format!("          ostler{where_to} run hello \"Say hello to the world.\""));
+    app.output.note("  try it  ostler init first-agent");
+    app.output.note(format!("          ostler{where_to} apply -f first-agent"));
+    app.output.note(format!("          ostler{where_to} run assistant \"Say hello to the world.\""));
 }
-
-/// The smallest agent there is, on a model that needs no key: to be pasted into a shell, wherever that is.
-const HELLO: &str = "kind: ModelEndpoint\\nmetadata: {name: mock}\\nspec: {provider: mock, default_model: mock-1}\\n\
-    ---\\nkind: Agent\\nmetadata: {name: hello}\\nspec: {model_ref: mock, prompt: You greet people.}\\n";
 
 /// As one word of a shell.
 fn quoted(path: &Path) -> String {

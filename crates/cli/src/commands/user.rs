@@ -3,7 +3,10 @@
 use clap::Subcommand;
 use ostler_client::{Client, NewUser, UserChange, UserView};
 
-use super::role::{self, Role};
+use super::{
+    missing::explain_among,
+    role::{self, Role},
+};
 use crate::{
     app::App,
     error::CommandError,
@@ -13,7 +16,7 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// Adds, lists, changes and deletes users, who sign in with a password
+/// Adds, lists, changes and deletes users; they sign in with a password
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -107,6 +110,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         Command::Add(arguments) => add(arguments, &client, app).await?,
         Command::List(arguments) => {
             let users = client.users().await?;
+            if users.is_empty() && arguments.output.is_table() {
+                app.output.note("no users; `ostler user add NAME` adds one");
+                return Ok(Exit::Ok);
+            }
             let name = |user: &UserView| format!("user/{}", user.name);
             arguments.output.print(app.output, &users, name, |_| table(&users, app))?;
         }
@@ -118,7 +125,11 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         }
         Command::Delete(arguments) => {
             for name in &arguments.names {
-                client.delete_user(name).await?;
+                if let Err(error) = client.delete_user(name).await {
+                    let known = client.users().await.unwrap_or_default();
+                    let names: Vec<String> = known.into_iter().map(|user| user.name).collect();
+                    return Err(explain_among(error, name, &names));
+                }
                 app.output.data(format!("user/{name} deleted"))?;
             }
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{app::App, error::CommandError, exit::Exit};
 
-/// Prints the version of this program, and of the server if one answers
+/// Prints the version of this program; and the server's, if one answers
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -60,6 +60,9 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
                 .with_remedy("name one or more: KIND/NAME"));
         };
         check(&arguments.condition, target)?;
+        if app.output.terminal.stderr.is_terminal {
+            app.output.note(format!("waiting for {} to be {}", target.title(), arguments.condition));
+        }
         wait(&arguments, target, name, &client, deadline, app).await?;
         app.output.data(format!("{} {}", target.title(), arguments.condition))?;
     }
@@ -69,7 +72,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 fn check(condition: &Condition, target: &Target) -> Result<(), CommandError> {
     match (condition, target.kind) {
         (Condition::Succeeded | Condition::Ended, kind) if kind != Kind::Task => {
-            let message = format!("a {} neither succeeds nor ends", kind.singular());
+            let message = format!("{} neither succeed nor end", kind.plural());
             Err(CommandError::new(Exit::Usage, message).with_remedy("try --for=ready or --for=deleted"))
         }
         _ => Ok(()),

@@ -33,6 +33,10 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let workers = app.client()?.workers().await?;
+    if workers.is_empty() && arguments.output.is_table() {
+        app.output.note("no workers; `ostler worker` starts one, and `ostler up` has one of its own");
+        return Ok(Exit::Ok);
+    }
     let name = |worker: &WorkerView| format!("worker/{}", worker.metadata.name);
     arguments.output.print(app.output, &workers, name, |wide| table(app, &workers, wide))?;
     Ok(Exit::Ok)

@@ -26,7 +26,7 @@ pub fn page() -> String {
 }
 
 fn shown(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
 /// A command, and those inside it.

@@ -45,7 +45,7 @@ impl Page {
     /// Makes room for the titles that follow.
     pub fn titles<T: AsRef<str>>(&mut self, titles: impl IntoIterator<Item = T>) {
         let widest = titles.into_iter().map(|title| text::width(title.as_ref()) + 2).max();
-        self.titles = widest.unwrap_or(0).clamp(TITLES, LONGEST);
+        self.titles = widest.unwrap_or(0).clamp(TITLES, LONGEST.max(self.columns / 2));
     }
 
     /// A title and its value; nothing for no value.
@@ -59,7 +59,8 @@ impl Page {
         }
         let paint = self.output.paint();
         let titles = self.titles;
-        let head = format!("{}{title:<titles$}", " ".repeat(self.indent));
+        let blanks = " ".repeat(titles.saturating_sub(text::width(title)));
+        let head = format!("{}{title}{blanks}", " ".repeat(self.indent));
         let gap = if text::width(title) >= titles { "  " } else { "" };
         let start = text::width(&head) + gap.len();
         let room = self.columns.saturating_sub(start).max(20);

@@ -161,7 +161,7 @@ async fn last_tasks(page: &mut Page, app: &App, client: &Client, is_wanted: impl
 }
 
 /// What is named there: one reference, or a list of them.
-fn references(object: &Value, path: &str) -> Vec<String> {
+pub fn references(object: &Value, path: &str) -> Vec<String> {
     match object.pointer(path) {
         Some(Value::String(name)) => vec![name.clone()],
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),

@@ -6,7 +6,7 @@ use ostler_client::{Client, TaskQuery, TaskView};
 use ostler_spec::Kind;
 use serde_json::Value;
 
-use super::Check;
+use super::{Check, references};
 use crate::{
     app::App,
     clock,
@@ -59,6 +59,7 @@ pub async fn checks(app: &App) -> Vec<Check> {
     let everywhere = client.in_namespace("*");
     checks.push(secrets(&everywhere, data.as_deref()).await);
     checks.push(troubled(&everywhere).await);
+    checks.push(references::check(&everywhere).await);
     let workers = workers(&everywhere).await;
     checks.push(workers.0);
     checks.extend(tasks(&everywhere, app, workers.1).await);

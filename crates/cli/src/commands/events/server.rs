@@ -11,16 +11,13 @@ use crate::{
 pub async fn watch(app: &App, client: &Client, after: u64, format: Plain) -> Result<Exit, CommandError> {
     let query = EventQuery { since: (after > 0).then_some(after), ..EventQuery::default() };
     let mut stream = client.watch_events(&query);
-    let mut is_first = true;
+    if format == Plain::Table {
+        let head = columns("TIME", "TYPE", "OBJECT", "WHAT");
+        app.output.data(app.output.paint().tone(Tone::Strong, &head))?;
+    }
     while let Some(item) = stream.next().await {
         match item? {
-            Watched::Came(event) => {
-                if std::mem::take(&mut is_first) && format == Plain::Table {
-                    let head = columns("TIME", "TYPE", "OBJECT", "WHAT");
-                    app.output.data(app.output.paint().tone(Tone::Strong, &head))?;
-                }
-                show(app, &event, format)?;
-            }
+            Watched::Came(event) => show(app, &event, format)?,
             Watched::Reconnecting { attempt, wait, error } => {
                 let why = keep_trying(attempt, error)?;
                 app.output.note(format!("{why}; trying again in {}", clock::took(wait)));

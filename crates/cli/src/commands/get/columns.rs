@@ -30,14 +30,19 @@ enum Find {
     At(&'static str),
     /// Several, with commas between them.
     List(&'static str),
+    /// How long ago a moment was.
+    Age(&'static str),
     By(fn(&Value) -> String),
 }
 
 impl Column {
-    fn of(&self, object: &Value) -> String {
+    fn of(&self, object: &Value, now_ms: i64) -> String {
         match self.find {
             Find::At(path) => text_at(object, path),
             Find::List(path) => listed(object, path),
+            Find::Age(path) => {
+                clock::parse(&text_at(object, path)).map_or_else(String::new, |at| clock::age(at, now_ms))
+            }
             Find::By(find) => find(object),
         }
     }
@@ -48,6 +53,10 @@ const SUSPENDED: Column = by("SUSPENDED", |it| yes(it, "/spec/suspend"));
 
 const fn at(title: &'static str, path: &'static str) -> Column {
     Column { title, find: Find::At(path) }
+}
+
+const fn age(title: &'static str, path: &'static str) -> Column {
+    Column { title, find: Find::Age(path) }
 }
 
 const fn list(title: &'static str, path: &'static str) -> Column {
@@ -64,24 +73,24 @@ pub fn table(kind: Kind, objects: &[Value], look: Look) -> Table {
         columns.insert(0, at("NAMESPACE", "/metadata/namespace"));
     }
     columns.extend(narrow(kind));
+    columns.push(age("AGE", "/metadata/createdAt"));
     if look.wide {
-        let holds_something = |column: &Column| objects.iter().any(|object| !column.of(object).is_empty());
+        let holds_something =
+            |column: &Column| objects.iter().any(|object| !column.of(object, look.now_ms).is_empty());
         let more = wide(kind).into_iter().chain(common());
         columns.extend(more.filter(|column| look.keeps_empty || holds_something(column)));
     }
-    let mut table = Table::new(columns.iter().map(|column| column.title).chain(["AGE"]));
+    let mut table = Table::new(columns.iter().map(|column| column.title));
     for object in objects {
         let cell = |column: &Column| {
-            let text = column.of(object);
+            let text = column.of(object, look.now_ms);
             let tone = tone(column.title, &text);
             match (column.title, look.with_kind) {
                 ("NAME", true) => Cell::new(format!("{}/{text}", kind.singular())),
                 _ => Cell::toned(text, tone),
             }
         };
-        let created = clock::parse(&text_at(object, "/metadata/createdAt"));
-        let age = created.map_or_else(String::new, |created| clock::age(created, look.now_ms));
-        table.row(columns.iter().map(cell).chain([age.into()]));
+        table.row(columns.iter().map(cell));
     }
     table
 }
@@ -122,7 +131,12 @@ fn narrow(kind: Kind) -> Vec<Column> {
         Kind::ContextAdapter => vec![at("TOOL", "/spec/tool_ref")],
         Kind::McpServer => vec![at("TRANSPORT", "/spec/transport"), by("AT", mcp_place), PHASE],
         Kind::Worker => vec![by("STATUS", worker_status), by("RUNS", runs), at("REGION", "/spec/region")],
-        Kind::Session => vec![at("SYSTEM", "/spec/system"), PHASE],
+        Kind::Session => vec![
+            by("SUBJECT", |it| first_of(it, &["/status/subject", "/spec/system"])),
+            PHASE,
+            at("RUNS", "/status/runs"),
+            age("USED", "/status/lastUsedAt"),
+        ],
         Kind::Task => vec![by("SUBJECT", subject), by("STATE", task_state), by("TOKENS", tokens)],
         Kind::TaskSchedule => vec![
             at("SCHEDULE", "/spec/schedule"),
@@ -163,12 +177,12 @@ fn wide(kind: Kind) -> Vec<Column> {
         Kind::AgentPolicy => {
             vec![list("MODELS", "/spec/allowed_models"), list("BLOCKED TOOLS", "/spec/blocked_tools")]
         }
-        Kind::Worker => vec![at("SEEN", "/status/lastHeartbeat"), at("VERSION", "/status/version")],
+        Kind::Worker => vec![age("SEEN", "/status/lastHeartbeat"), at("VERSION", "/status/version")],
         Kind::Task => vec![
-            at("PRIORITY", "/spec/priority"),
-            at("SESSION", "/spec/session"),
-            at("UID", "/metadata/uid"),
             at("ERROR", "/status/error/code"),
+            at("SESSION", "/spec/session"),
+            at("PRIORITY", "/spec/priority"),
+            at("UID", "/metadata/uid"),
         ],
         Kind::TaskSchedule => {
             vec![at("LAST", "/status/lastScheduleTime"), at("NEXT", "/status/nextScheduleTime")]
@@ -190,9 +204,9 @@ fn wide(kind: Kind) -> Vec<Column> {
     }
 }
 
-/// What stands behind everything that is wide.
+/// What stands behind everything that is wide. The last go first where there is no room.
 fn common() -> Vec<Column> {
-    vec![by("LABELS", labels), at("GENERATION", "/metadata/generation"), at("PROBLEM", "/status/lastError")]
+    vec![at("PROBLEM", "/status/lastError"), by("LABELS", labels), at("GENERATION", "/metadata/generation")]
 }
 
 /// The text at a place; a number as its digits.
@@ -307,6 +321,25 @@ mod tests {
         assert_eq!(
             lines,
             ["NAME   SUBJECT         STATE     TOKENS   AGE", "t      system/report   running   0        -"]
+        );
+    }
+    #[test]
+    fn a_conversation_tells_with_whom_and_how_lately() {
+        let session = json!({
+            "metadata": { "name": "room-12", "createdAt": "1970-01-01T00:00:00Z" },
+            "status": { "phase": "Idle", "subject": "porter", "runs": 2, "lastUsedAt": "1970-01-01T00:01:30Z" },
+        });
+        let look = Look {
+            wide: false,
+            with_namespace: false,
+            with_kind: false,
+            keeps_empty: false,
+            now_ms: 120_000,
+        };
+        let lines = table(Kind::Session, &[session], look).lines(Paint::new(false), None);
+        assert_eq!(
+            lines,
+            ["NAME      SUBJECT   PHASE   RUNS   USED   AGE", "room-12   porter    Idle    2      30s    2m"]
         );
     }
 }

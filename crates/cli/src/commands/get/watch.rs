@@ -17,6 +17,7 @@ use crate::{
     clock,
     commands::{
         listing::{list, name_of},
+        missing::or_explain,
         target::Target,
     },
     error::CommandError,
@@ -72,7 +73,10 @@ impl Rows<'_> {
     /// Shows what is there.
     async fn begin(&mut self, client: &Client, target: &Target) -> Result<(), CommandError> {
         let objects = match &target.name {
-            Some(name) => vec![client.get(target.kind, name).await?],
+            Some(name) => {
+                let object = client.get(target.kind, name).await;
+                vec![or_explain(client, target.kind, name, object).await?]
+            }
             None => {
                 let limit = self.arguments.limit(target.kind);
                 let listed = list(client, target.kind, self.arguments.selector.as_deref(), limit).await?;
@@ -88,7 +92,8 @@ impl Rows<'_> {
         let table = columns::table(self.kind, &objects, self.look());
         let (paint, room) = (self.app.output.paint(), self.app.output.room());
         self.widths = table.widths(room);
-        table.lines(paint, room).iter().try_for_each(|line| self.app.output.data(line))
+        self.app.output.note_left_out(&table, room);
+        self.app.output.lines(&table.lines(paint, room))
     }
 
     fn take(&mut self, change: &Change) -> Result<(), CommandError> {

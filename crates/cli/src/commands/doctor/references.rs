@@ -1,0 +1,56 @@
+//! Who names something that is not there: a task for them would be refused.
+
+use std::collections::BTreeSet;
+
+use ostler_client::Client;
+use ostler_spec::Kind;
+use serde_json::Value;
+
+use super::Check;
+use crate::{
+    commands::{
+        describe::references,
+        listing::{self, name_of, namespace_of},
+    },
+    error::CommandError,
+};
+
+/// Who names whom, and where.
+const NAMED: [(Kind, &str, Kind); 3] = [
+    (Kind::Agent, "/spec/model_ref", Kind::ModelEndpoint),
+    (Kind::Agent, "/spec/tools", Kind::Tool),
+    (Kind::AgentSystem, "/spec/agents", Kind::Agent),
+];
+
+pub async fn check(client: &Client) -> Check {
+    match missing(client).await {
+        Ok(found) if found.is_empty() => Check::ok("references", "all lead somewhere"),
+        Ok(found) => {
+            Check::warn("references", found.join(", "), "declare what is missing: `ostler apply -f FILE`")
+        }
+        Err(error) => Check::of_error("references", error),
+    }
+}
+
+async fn missing(client: &Client) -> Result<Vec<String>, CommandError> {
+    let mut found = Vec::new();
+    for (kind, path, named) in NAMED {
+        let there = listing::all(client, named).await?;
+        let there: BTreeSet<String> =
+            there.iter().map(|it| format!("{}/{}", namespace_of(it), name_of(it))).collect();
+        for object in listing::all(client, kind).await? {
+            let gone =
+                references(&object, path).into_iter().filter(|name| !there.contains(&whole(&object, name)));
+            let title = format!("{}/{}", kind.singular(), name_of(&object));
+            found.extend(
+                gone.map(|name| format!("{title} names {}/{name}, which is not there", named.singular())),
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// A reference without a namespace means the one it stands in.
+fn whole(object: &Value, name: &str) -> String {
+    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", namespace_of(object)) }
+}
