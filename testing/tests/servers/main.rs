@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "this whole crate is tests")]
 
+mod anthropic;
 mod binaries;
 mod client;
 mod control;

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Findings, Rule};
-use crate::model_server::wire::{ChatRequest, Stop, Text};
+use crate::model_server::chat::request::{ChatRequest, Stop, Text};
+use crate::model_server::rules::{Findings, Rule};
 
 pub(super) fn check(request: &ChatRequest<'_>, findings: &mut Findings) {
     check_numbers(request, findings);
