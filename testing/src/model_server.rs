@@ -9,15 +9,19 @@
 
 mod answer;
 mod anthropic;
+mod azure;
 mod chat;
 mod completion;
 mod control;
 mod conversation;
 mod events;
 mod fault;
+mod gemini;
 mod ledger;
 mod media;
+mod ollama;
 pub mod plan;
+mod responses;
 mod rules;
 mod schema;
 mod script;
@@ -47,9 +51,13 @@ use serde_json::json;
 use crate::loopback::{Desk, Handler, Hangup, Loopback, Reply, pause, read_body};
 use answer::Answer;
 use anthropic::Anthropic;
+use azure::Azure;
 use chat::Chat;
 use completion::{Completion, tokens};
+use gemini::Gemini;
 use ledger::{Ledger, LogLine};
+use ollama::Ollama;
+use responses::Responses;
 use rules::Findings;
 use trouble::Trouble;
 use wire::{Call, Dialect};
@@ -161,7 +169,11 @@ impl Model {
         let call = Call { wire, parts, body_length: body.len() };
         match wire {
             Wire::Chat => self.decide::<Chat>(&call, body),
+            Wire::Responses => self.decide::<Responses>(&call, body),
             Wire::Anthropic => self.decide::<Anthropic>(&call, body),
+            Wire::Azure => self.decide::<Azure>(&call, body),
+            Wire::Ollama => self.decide::<Ollama>(&call, body),
+            Wire::Gemini => self.decide::<Gemini>(&call, body),
         }
     }
 
@@ -252,7 +264,11 @@ fn not_found(path: &str, message: &str) -> Response<Reply> {
     let trouble = Trouble::NotFound(message);
     match Wire::near(path) {
         Wire::Chat => answer::of_trouble::<Chat>(&trouble),
+        Wire::Responses => answer::of_trouble::<Responses>(&trouble),
         Wire::Anthropic => answer::of_trouble::<Anthropic>(&trouble),
+        Wire::Azure => answer::of_trouble::<Azure>(&trouble),
+        Wire::Ollama => answer::of_trouble::<Ollama>(&trouble),
+        Wire::Gemini => answer::of_trouble::<Gemini>(&trouble),
     }
 }
 

@@ -81,6 +81,7 @@ fn instead_of_a_turn<D: Dialect>(fault: Fault, streams: bool) -> Option<Answer> 
         }
         // In one piece there is no middle to fail in.
         Fault::ErrorEvent if !streams => of_trouble::<D>(&Trouble::ServerError),
+        Fault::BadArguments if D::PARSES_ARGUMENTS => of_trouble::<D>(&Trouble::ServerError),
         Fault::Blocked => match D::blocked(streams) {
             Some(body) => {
                 let content_type = if streams { D::STREAM_TYPE } else { "application/json" };

@@ -6,7 +6,7 @@ mod request;
 mod stream;
 mod whole;
 
-pub(super) use check::{check, check_headers};
+pub(super) use check::{check, check_headers, check_model};
 pub(super) use request::ChatRequest;
 pub(super) use whole::CREATED;
 
@@ -37,6 +37,7 @@ impl Dialect for Chat {
 
     fn check(call: &Call<'_>, request: &ChatRequest<'_>, findings: &mut Findings) {
         check_headers(&call.parts.headers, findings);
+        check_model(request, findings);
         check(request, findings);
     }
 
@@ -64,7 +65,8 @@ impl Dialect for Chat {
 
 /// What a request says.
 pub(super) fn conversation<'r>(call: &'r Call<'_>, request: &'r ChatRequest<'_>) -> Conversation<'r> {
-    let mut conversation = Conversation::new(call.wire, Cow::Borrowed(&*request.model));
+    let mut conversation =
+        Conversation::new(call.wire, Cow::Borrowed(request.model.as_deref().unwrap_or_default()));
     conversation.messages.reserve(request.messages.len());
     for message in &request.messages {
         let by = match message.role {

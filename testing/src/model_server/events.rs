@@ -66,9 +66,14 @@ impl EventWriter {
         Events { bytes: self.out.into(), text: self.text, arguments: self.arguments, ends: self.ends }
     }
 
-    fn event(&mut self, event: &str) {
-        self.out.extend_from_slice(event.as_bytes());
+    /// Adds an event as it stands.
+    pub fn raw(&mut self, event: &[u8]) {
+        self.out.extend_from_slice(event);
         self.ends.push(self.out.len());
+    }
+
+    fn event(&mut self, event: &str) {
+        self.raw(event.as_bytes());
     }
 }
 

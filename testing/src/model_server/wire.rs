@@ -15,8 +15,16 @@ use super::trouble::Trouble;
 pub enum Wire {
     /// OpenAI's chat completions.
     Chat,
+    /// OpenAI's responses.
+    Responses,
     /// Anthropic's messages.
     Anthropic,
+    /// Chat completions of Azure.
+    Azure,
+    /// Ollama's chat.
+    Ollama,
+    /// Google's Gemini.
+    Gemini,
 }
 
 /// A request beside its body.
@@ -40,6 +48,8 @@ pub(super) trait Dialect {
     const ID_HEADER: &'static str = "x-request-id";
     /// Whether the vendor says in headers when to come again.
     const HINTS_IN_HEADERS: bool = true;
+    /// Whether the vendor reads the arguments of calls itself, and fails if it can't.
+    const PARSES_ARGUMENTS: bool = false;
     /// What stands before arguments and text in an answer, for faults that strike in the middle of one.
     const BEFORE_CONTENT: &'static [&'static str];
 
@@ -62,6 +72,10 @@ pub(super) trait Dialect {
 }
 
 impl Wire {
+    /// All of them.
+    pub const ALL: [Wire; 6] =
+        [Wire::Chat, Wire::Responses, Wire::Anthropic, Wire::Azure, Wire::Ollama, Wire::Gemini];
+
     /// The wire that `path` belongs to.
     pub(super) fn of(method: &Method, path: &str) -> Option<Self> {
         if method != Method::POST {
@@ -69,13 +83,53 @@ impl Wire {
         }
         match path {
             "/v1/chat/completions" => Some(Wire::Chat),
+            "/v1/responses" | "/openai/v1/responses" => Some(Wire::Responses),
             "/v1/messages" => Some(Wire::Anthropic),
+            "/api/chat" => Some(Wire::Ollama),
+            "/openai/v1/chat/completions" => Some(Wire::Azure),
+            _ if deployment(path).is_some() => Some(Wire::Azure),
+            _ if gemini_model(path).is_some() => Some(Wire::Gemini),
             _ => None,
         }
     }
 
-    /// The wire whose shape an error has that belongs to none.
+    /// The wire in whose shape it is said that nothing is at `path`.
     pub(super) fn near(path: &str) -> Self {
-        if path.starts_with("/v1/messages") { Wire::Anthropic } else { Wire::Chat }
+        let begins = |prefix: &str| path.starts_with(prefix);
+        match path {
+            _ if begins("/v1/messages") => Wire::Anthropic,
+            _ if begins("/openai/") => Wire::Azure,
+            _ if begins("/api/") => Wire::Ollama,
+            _ if begins("/v1beta/") => Wire::Gemini,
+            _ => Wire::Chat,
+        }
     }
+}
+
+impl Call<'_> {
+    /// The deployment that the path names.
+    pub fn deployment(&self) -> Option<&str> {
+        deployment(self.parts.uri.path())
+    }
+
+    /// Whether the path is one of Azure's.
+    pub fn is_azure(&self) -> bool {
+        self.parts.uri.path().starts_with("/openai/")
+    }
+
+    /// The model that a path of Gemini's names.
+    pub fn model(&self) -> &str {
+        gemini_model(self.parts.uri.path()).unwrap_or_default()
+    }
+}
+
+fn deployment(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/openai/deployments/")?.strip_suffix("/chat/completions")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
+}
+
+fn gemini_model(path: &str) -> Option<&str> {
+    let (model, verb) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
+    let known = matches!(verb, "generateContent" | "streamGenerateContent");
+    (known && !model.is_empty() && !model.contains('/')).then_some(model)
 }

@@ -16,6 +16,14 @@ pub(in crate::model_server) fn check(request: &ChatRequest<'_>, findings: &mut F
     transcript::check(&request.messages, findings);
 }
 
+/// A model is named; Azure has it in the path.
+pub(in crate::model_server) fn check_model(request: &ChatRequest<'_>, findings: &mut Findings) {
+    match request.model.as_deref() {
+        None => findings.add(Rule::Shape, "model", "you must provide a model parameter"),
+        Some(model) => findings.require(!model.is_empty(), Rule::Range, "model", "must not be empty"),
+    }
+}
+
 /// Every rule that the headers break. A server on this wire may want no token at all.
 pub(in crate::model_server) fn check_headers(headers: &HeaderMap, findings: &mut Findings) {
     check_content_type(headers, findings);

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub struct ChatRequest<'a> {
-    pub model: Text<'a>,
+    pub model: Option<Text<'a>>,
     pub messages: Vec<Message<'a>>,
     pub tools: Option<Vec<Tool<'a>>>,
     pub tool_choice: Option<ToolChoice<'a>>,
@@ -48,6 +48,8 @@ pub struct ChatRequest<'a> {
     pub logit_bias: Option<Object>,
     pub response_format: Option<Object>,
     pub prediction: Option<Object>,
+    pub prompt_cache_options: Option<Object>,
+    pub moderation: Option<Object>,
     pub audio: Option<Object>,
     pub web_search_options: Option<Object>,
     pub modalities: Option<Vec<Text<'a>>>,

@@ -49,6 +49,7 @@ pub(super) struct UsageReport {
 #[derive(Serialize)]
 struct PromptDetails {
     cached_tokens: i64,
+    cache_write_tokens: i64,
     audio_tokens: i64,
 }
 
@@ -113,12 +114,16 @@ impl<'c> From<&'c MadeCall> for Call<'c> {
 
 impl From<Usage> for UsageReport {
     fn from(usage: Usage) -> Self {
-        let Usage { prompt_tokens, completion_tokens, cache_read, reasoning, .. } = usage;
+        let Usage { prompt_tokens, completion_tokens, cache_read, cache_write, reasoning } = usage;
         UsageReport {
             prompt_tokens,
             completion_tokens,
             total_tokens: prompt_tokens.saturating_add(completion_tokens),
-            prompt_tokens_details: PromptDetails { cached_tokens: cache_read, audio_tokens: 0 },
+            prompt_tokens_details: PromptDetails {
+                cached_tokens: cache_read,
+                cache_write_tokens: cache_write,
+                audio_tokens: 0,
+            },
             completion_tokens_details: CompletionDetails {
                 reasoning_tokens: reasoning,
                 audio_tokens: 0,
