@@ -25,8 +25,8 @@ mod responses;
 mod rules;
 mod schema;
 mod script;
-mod seal;
 mod shape;
+mod signature;
 mod trouble;
 mod wire;
 

@@ -14,7 +14,7 @@ use super::completion::Completion;
 use super::conversation::{Conversation, Speaker};
 use super::events::Events;
 use super::rules::{Findings, Rule};
-use super::seal;
+use super::signature;
 use super::trouble::Trouble;
 use super::wire::{Call, Dialect};
 
@@ -101,7 +101,7 @@ fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> 
     conversation.tools.extend(blocks(&request["tools"]).filter_map(|tool| tool["name"].as_str()));
     conversation.stream = request["stream"] == true;
     conversation.wishes.thinking = request["thinking"]["display"] != "omitted";
-    conversation.fingerprint = seal::hash(&cache::without_marks(&request["messages"]).to_string());
+    conversation.fingerprint = signature::hash(&cache::without_marks(&request["messages"]).to_string());
     conversation.prefixes = cache::prefixes(request);
     conversation
 }

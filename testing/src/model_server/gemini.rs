@@ -2,6 +2,7 @@
 //! of `google.rpc`.
 
 mod check;
+mod names;
 mod render;
 mod shapes;
 mod transcript;
@@ -13,7 +14,7 @@ use super::completion::Completion;
 use super::conversation::{Conversation, Speaker};
 use super::events::Events;
 use super::rules::{Findings, Rule};
-use super::seal;
+use super::signature;
 use super::trouble::Trouble;
 use super::wire::{Call, Dialect};
 
@@ -27,7 +28,7 @@ impl Dialect for Gemini {
     const BEFORE_CONTENT: &'static [&'static str] = &[r#""args":{""#, r#""text":""#];
 
     fn read(body: &[u8]) -> serde_json::Result<Value> {
-        serde_json::from_slice(body)
+        serde_json::from_slice(body).map(names::in_camel_case)
     }
 
     fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
@@ -91,7 +92,11 @@ fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> 
     }
     for content in list(&request["contents"]) {
         if content["role"] == "model" {
-            conversation.say(Speaker::Model, text_of(content));
+            // What came in pieces may come back in pieces.
+            match conversation.messages.last_mut().filter(|last| last.by == Speaker::Model) {
+                Some(last) => last.text.to_mut().push_str(&text_of(content)),
+                None => conversation.say(Speaker::Model, text_of(content)),
+            }
             continue;
         }
         let results: Vec<_> =
@@ -107,7 +112,7 @@ fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> 
     conversation.tools.extend(functions(request).filter_map(|function| function["name"].as_str()));
     conversation.stream = call.parts.uri.path().ends_with(":streamGenerateContent");
     conversation.wishes.thinking = request["generationConfig"]["thinkingConfig"]["includeThoughts"] == true;
-    conversation.fingerprint = seal::hash(&request["contents"].to_string());
+    conversation.fingerprint = signature::hash(&request["contents"].to_string());
     conversation
 }
 

@@ -3,6 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+/// Base64 in its usual alphabet, whichever of the two it was in.
+pub(super) fn in_usual_alphabet(data: &str) -> String {
+    data.replace('-', "+").replace('_', "/")
+}
+
 /// What is wrong with an image, if anything is.
 pub(super) fn image_fault(media_type: &str, data: &str) -> Option<String> {
     let Ok(bytes) = STANDARD.decode(data) else {

@@ -11,7 +11,7 @@ use super::completion::Completion;
 use super::conversation::{Conversation, Speaker};
 use super::events::Events;
 use super::rules::Findings;
-use super::seal;
+use super::signature;
 use super::trouble::Trouble;
 use super::wire::{Call, Dialect};
 
@@ -73,7 +73,7 @@ fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> 
     conversation.tools.extend(names);
     conversation.stream = request["stream"] != false;
     conversation.wishes.thinking = request["think"] != false;
-    conversation.fingerprint = seal::hash(&request["messages"].to_string());
+    conversation.fingerprint = signature::hash(&request["messages"].to_string());
     conversation
 }
 

@@ -13,7 +13,7 @@ use super::completion::Completion;
 use super::conversation::{Conversation, Speaker};
 use super::events::Events;
 use super::rules::Findings;
-use super::seal;
+use super::signature;
 use super::trouble::Trouble;
 use super::wire::{Call, Dialect};
 
@@ -100,6 +100,6 @@ fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> 
     conversation.wishes.thinking = request["reasoning"]["summary"].is_string();
     conversation.wishes.encrypted_reasoning =
         list(&request["include"]).any(|wanted| wanted == "reasoning.encrypted_content");
-    conversation.fingerprint = seal::hash(&request["input"].to_string());
+    conversation.fingerprint = signature::hash(&request["input"].to_string());
     conversation
 }

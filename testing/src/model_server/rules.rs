@@ -62,7 +62,7 @@ pub enum Rule {
     ToolChoice,
     /// Roles follow each other as the vendor wants them.
     Order,
-    /// Thinking comes back as it was given, with its seal.
+    /// Thinking comes back as it was given, with its signature.
     Thinking,
     /// Data is what it says it is: base64, of a type the vendor takes.
     Media,

@@ -100,7 +100,7 @@ impl Wire {
             _ if begins("/v1/messages") => Wire::Anthropic,
             _ if begins("/openai/") => Wire::Azure,
             _ if begins("/api/") => Wire::Ollama,
-            _ if begins("/v1beta/") => Wire::Gemini,
+            _ if begins("/v1beta/") || begins("/v1/models/") => Wire::Gemini,
             _ => Wire::Chat,
         }
     }
@@ -129,7 +129,8 @@ fn deployment(path: &str) -> Option<&str> {
 }
 
 fn gemini_model(path: &str) -> Option<&str> {
-    let (model, verb) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
+    let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+    let (model, verb) = rest.rsplit_once(':')?;
     let known = matches!(verb, "generateContent" | "streamGenerateContent");
     (known && !model.is_empty() && !model.contains('/')).then_some(model)
 }

@@ -12,3 +12,4 @@ mod plans;
 mod scripts;
 mod tools;
 mod validator;
+mod wires;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model_server::completion::{Completion, MadeCall};
 use crate::model_server::events::{EventWriter, Events, pieces};
 use crate::model_server::script::{Finish, Usage};
-use crate::model_server::seal;
+use crate::model_server::signature;
 
 /// How many characters a delta carries unless told otherwise.
 const DELTA: usize = 8;
@@ -86,7 +86,7 @@ enum Content<'c> {
 
 fn contents<'c>(completion: &'c Completion<'_>) -> Vec<Content<'c>> {
     let thinking = completion.thinking.as_ref().map(|thinking| {
-        let signature = seal::of(&thinking.text);
+        let signature = signature::of(&thinking.text);
         let shown = if completion.wishes.thinking { &*thinking.text } else { "" };
         if thinking.redacted { Content::Redacted(signature) } else { Content::Thinking { shown, signature } }
     });

@@ -10,7 +10,7 @@ use super::{blocks, kind};
 use crate::model_server::completion::THOUGHT_MARK;
 use crate::model_server::media;
 use crate::model_server::rules::{Findings, Rule};
-use crate::model_server::seal;
+use crate::model_server::signature;
 
 pub(super) fn check(request: &Value, is_strict: bool, findings: &mut Findings) {
     let messages: Vec<_> = blocks(&request["messages"]).collect();
@@ -67,12 +67,15 @@ fn check_block(path: &str, block: &Value, findings: &mut Findings) {
         }
         "thinking" => {
             let (words, signature) = (text("thinking"), text("signature"));
-            let genuine =
-                if words.is_empty() { seal::is_genuine(signature) } else { seal::fits(signature, words) };
+            let genuine = if words.is_empty() {
+                signature::is_genuine(signature)
+            } else {
+                signature::fits(signature, words)
+            };
             findings.require(genuine, Rule::Thinking, path, "Invalid `signature` in `thinking` block");
         }
         "redacted_thinking" => {
-            let genuine = seal::is_genuine(text("data"));
+            let genuine = signature::is_genuine(text("data"));
             findings.require(genuine, Rule::Thinking, path, "Invalid `data` in `redacted_thinking` block");
         }
         "image" if block["source"]["type"] == "base64" => {

@@ -6,7 +6,7 @@ use super::wants_signatures;
 use crate::model_server::completion::Completion;
 use crate::model_server::events::{EventWriter, Events, pieces};
 use crate::model_server::script::{Finish, Usage};
-use crate::model_server::seal;
+use crate::model_server::signature;
 
 /// How many characters a chunk carries unless told otherwise.
 const CHUNK: usize = 24;
@@ -58,7 +58,7 @@ fn thoughts<'c>(completion: &'c Completion<'_>, size: usize) -> impl Iterator<It
 /// Where no call carries it, the text does.
 fn text_signature(completion: &Completion<'_>) -> Option<String> {
     let thinking = completion.thinking.as_ref().filter(|_| completion.calls.is_empty());
-    thinking.map(|thinking| seal::of(&thinking.text))
+    thinking.map(|thinking| signature::of(&thinking.text))
 }
 
 /// The calls that can be read; the first one carries the signature of the step.
@@ -68,7 +68,7 @@ fn calls<'c>(completion: &'c Completion<'_>) -> impl Iterator<Item = Value> + 'c
         let args: Value = serde_json::from_str(&call.arguments).ok()?;
         let mut part = json!({ "functionCall": { "name": call.name, "args": args, "id": call.id } });
         if signs && nth == 0 {
-            part["thoughtSignature"] = json!(seal::of(&call.name));
+            part["thoughtSignature"] = json!(signature::of(&call.name));
         }
         Some(part)
     })

@@ -7,7 +7,7 @@ use super::check::is_function_name;
 use super::{list, shapes, wants_signatures};
 use crate::model_server::media;
 use crate::model_server::rules::{Findings, Rule};
-use crate::model_server::seal;
+use crate::model_server::signature;
 
 /// What a caller may send in place of a signature it can't have.
 const NO_SIGNATURE: [&str; 2] = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
@@ -49,6 +49,7 @@ fn check_parts(index: usize, content: &Value, findings: &mut Findings) {
 
 fn check_media(path: &str, blob: &Value, findings: &mut Findings) {
     let Some((kind, data)) = blob["mimeType"].as_str().zip(blob["data"].as_str()) else { return };
+    let data = &media::in_usual_alphabet(data);
     if kind.starts_with("image/") {
         if let Some(fault) = media::image_fault(kind, data) {
             findings.add(Rule::Media, path, fault);
@@ -62,8 +63,8 @@ fn check_media(path: &str, blob: &Value, findings: &mut Findings) {
 fn check_signature(path: &str, part: &Value, findings: &mut Findings) {
     let Some(signature) = part["thoughtSignature"].as_str() else { return };
     let genuine = match part["functionCall"]["name"].as_str() {
-        Some(name) => seal::fits(signature, name),
-        None => seal::is_genuine(signature),
+        Some(name) => signature::fits(signature, name),
+        None => signature::is_genuine(signature),
     };
     let kept = genuine || NO_SIGNATURE.contains(&signature);
     findings.require(kept, Rule::Thinking, path, "Thought signature is not valid");

@@ -11,8 +11,8 @@ use crate::model_server::completion::THOUGHT_MARK;
 use crate::model_server::media;
 use crate::model_server::rules::{Findings, Rule, bearer_token, header_text, is_name};
 use crate::model_server::schema;
-use crate::model_server::seal;
 use crate::model_server::shape::Shape;
+use crate::model_server::signature;
 use crate::model_server::wire::Call;
 
 pub(super) fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
@@ -244,7 +244,7 @@ fn check_reasoning(request: &Value, items: &[&Value], findings: &mut Findings) {
 
 fn check_encrypted(request: &Value, path: &str, item: &Value, findings: &mut Findings) {
     let message = "The encrypted content for this item could not be verified.";
-    let genuine = item["encrypted_content"].as_str().is_none_or(seal::is_genuine);
+    let genuine = item["encrypted_content"].as_str().is_none_or(signature::is_genuine);
     findings.require(genuine, Rule::Thinking, path, message);
     let stored = request["store"] != false || item["encrypted_content"].is_string();
     let message = "Item not found. Items are not persisted when `store` is set to false.";

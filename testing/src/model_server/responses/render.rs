@@ -6,7 +6,7 @@ use crate::model_server::chat::CREATED;
 use crate::model_server::completion::Completion;
 use crate::model_server::events::{EventWriter, Events, pieces};
 use crate::model_server::script::{Finish, Usage};
-use crate::model_server::seal;
+use crate::model_server::signature;
 
 /// How many characters a delta carries unless told otherwise.
 const DELTA: usize = 8;
@@ -142,7 +142,7 @@ fn items(completion: &Completion<'_>) -> Vec<Value> {
             "id": format!("rs_{}", completion.id), "type": "reasoning", "summary": summary.as_slice(),
         });
         if completion.wishes.encrypted_reasoning {
-            item["encrypted_content"] = json!(seal::of(&thinking.text));
+            item["encrypted_content"] = json!(signature::of(&thinking.text));
         }
         items.push(item);
     }
