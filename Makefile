@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api vendors image deploy-test
 
 KILLS ?= 300
 MINUTES ?= 30
@@ -59,6 +59,9 @@ fuzz: ## Give the manifest reader anything for MINUTES=30
 fuzz-api: ## Send made-up requests to every route of the description (EXAMPLES=20 each, SEED=1)
 	@scripts/fuzz-api.sh
 
+vendors: ## Run the vendors' own SDKs against the scripted model server (CASES="gemini cut")
+	@scripts/vendors.sh
+
 image: ## Build the container image (IMAGE=name, BINARY=program, ARCHIVE=file)
 	@deploy/image.sh
 
@@ -66,4 +69,4 @@ deploy-test: ## Try the image with podman and the units under a real systemd (BI
 	@deploy/test.sh
 
 setup: ## Install what the other targets need
-	@scripts/setup.sh databases networks clocks
+	@scripts/setup.sh databases networks clocks python

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs and this machine lacks, and says what it does.
 # Says and does nothing when all is there. Words name what only some targets need: `databases` of their own, `networks`
-# of their own, `clocks` that can be set for one process, `containers` for the image, `units` to try those of systemd.
+# of their own, `clocks` that can be set for one process, `containers` for the image, `units` to try those of systemd,
+# `python` with environments of its own.
 set -euo pipefail
 
 wanted=" $* "
@@ -19,6 +20,7 @@ lacking_packages() {
   [[ $wanted != *" databases "* ]] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
   [[ $wanted != *" networks "* ]] || command -v ip >/dev/null || echo iproute2
   [[ $wanted != *" clocks "* ]] || compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
+  [[ $wanted != *" python "* ]] || python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3 python3-venv
   [[ $wanted != *" containers "* ]] || lacking_for_containers
   [[ $wanted != *" units "* ]] || lacking_for_units
   command -v cc >/dev/null || echo gcc libc6-dev

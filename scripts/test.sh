@@ -2,7 +2,7 @@
 # Every test, then the testing ground in a size that suits CI. `make sim`, `make crash`, `make power-loss` and
 # `make chaos` run the same programs for longer.
 set -uo pipefail
-needs="databases networks clocks"
+needs="databases networks clocks python"
 . "$(dirname "$0")/env.sh"
 . scripts/parts.sh
 
@@ -26,6 +26,7 @@ part "build" cargo build --workspace --bins --tests
 ((n_failed == 0)) || summary test
 part "tests" cargo_test
 part "run once" env ONCE=1 scripts/run.sh
+part "vendors" with_figures env BUILT=1 scripts/vendors.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"

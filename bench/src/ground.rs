@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use ostler_client::Client;
-use ostler_testing::model_server::{ChatRequest, ModelServer, Script, Settings, Turn};
+use ostler_testing::model_server::{Conversation, ModelServer, Script, Settings, Turn};
 use ostler_testing::tool_server::ToolServer;
 use serde_json::{Value, json};
 
@@ -140,11 +140,11 @@ impl Arrivals {
 }
 
 /// Calls the tool once, if there is one, and then answers.
-fn answer(arrivals: &Arrivals, request: &ChatRequest<'_>) -> Turn {
+fn answer(arrivals: &Arrivals, request: &Conversation<'_>) -> Turn {
     if request.n_assistant_messages() > 0 {
         return Turn::text("The answer is forty-two.");
     }
-    arrivals.note(&request.last_user_text());
+    arrivals.note(request.last_user_text());
     match request.tool_names().next() {
         Some(_) => Turn::call_first_offered(&json!({ "q": "what is it?" })),
         None => Turn::text("The answer is forty-two."),

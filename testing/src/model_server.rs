@@ -1,34 +1,48 @@
-//! A scripted model on the OpenAI chat-completions wire: it streams, calls tools, misbehaves on demand, and
-//! is strict about what it is sent.
+//! A scripted model that speaks every vendor's wire: it streams, thinks, calls tools, misbehaves on demand, and is
+//! strict about what it is sent.
 //!
 //! In a test: `ModelServer::start(Script::turns([Turn::call("lookup", &json!({})), Turn::text("done")]))`. As
 //! a program that outlives what it serves: `model-server`, which plays the plan in the user's message
-//! ([`plan`]). This file owns the routes and the way of a request through the parts: read, validate, script,
-//! fault, answer.
+//! ([`plan`]). One script serves all wires, which are told apart by their paths ([`Wire`]). This file owns the
+//! way of a request through the parts: read, check, script, fault, answer. The folder of a wire owns what only
+//! that vendor does.
 
 mod answer;
+mod anthropic;
+mod azure;
+mod chat;
 mod completion;
 mod control;
+mod conversation;
+mod events;
 mod fault;
+mod gemini;
 mod ledger;
+mod media;
+mod ollama;
 pub mod plan;
+mod responses;
+mod rules;
+mod schema;
 mod script;
-mod stream;
-mod validate;
-mod whole;
+mod shape;
+mod signature;
+mod trouble;
 mod wire;
 
+pub use conversation::{Conversation, Said, Speaker};
 pub use fault::{Fault, UnknownFault};
 pub use ledger::CapturedRequest;
-pub use script::{Script, ScriptError, Turn, Usage};
-pub use validate::{Rule, Violation};
-pub use wire::{ChatRequest, Content, Message, Part, Role, Text, ToolCall};
+pub use rules::{Rule, Violation};
+pub use script::{Finish, Script, ScriptError, Turn, Usage};
+pub use wire::Wire;
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -36,7 +50,17 @@ use serde_json::json;
 
 use crate::loopback::{Desk, Handler, Hangup, Loopback, Reply, pause, read_body};
 use answer::Answer;
+use anthropic::Anthropic;
+use azure::Azure;
+use chat::Chat;
+use completion::{Completion, tokens};
+use gemini::Gemini;
 use ledger::{Ledger, LogLine};
+use ollama::Ollama;
+use responses::Responses;
+use rules::Findings;
+use trouble::Trouble;
+use wire::{Call, Dialect};
 
 /// How the server goes about it, beside the script.
 #[derive(Default)]
@@ -70,9 +94,14 @@ impl ModelServer {
         Ok(Self { model, loopback })
     }
 
-    /// What a model endpoint is configured with: `http://127.0.0.1:PORT/v1`.
+    /// What a model endpoint on an OpenAI wire is configured with: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.loopback.address())
+        format!("{}/v1", self.root_url())
+    }
+
+    /// Where every wire begins: `http://127.0.0.1:PORT`.
+    pub fn root_url(&self) -> String {
+        format!("http://{}", self.loopback.address())
     }
 
     /// Every request to the model so far, in the order they came.
@@ -98,14 +127,6 @@ pub struct Model {
     ledger: Ledger,
 }
 
-/// A request with what is derived from it once.
-struct Asked<'r> {
-    request: &'r ChatRequest<'r>,
-    fingerprint: u64,
-    /// Stands in for the number of prompt tokens.
-    body_length: usize,
-}
-
 /// What was decided about one request: everything but the waiting.
 struct Decision {
     /// By which the request is counted.
@@ -121,12 +142,17 @@ impl Model {
         Self { script, settings, ledger }
     }
 
-    async fn complete(&self, parts: Parts, body: Incoming) -> Result<Response<Reply>, Hangup> {
+    async fn complete(&self, wire: Wire, parts: Parts, body: Incoming) -> Result<Response<Reply>, Hangup> {
         let body = read_body(body).await?;
         if !self.settings.forget_bodies {
-            self.ledger.capture(CapturedRequest { headers: parts.headers.clone(), body: body.clone() });
+            self.ledger.capture(CapturedRequest {
+                wire,
+                path: parts.uri.to_string(),
+                headers: parts.headers.clone(),
+                body: body.clone(),
+            });
         }
-        let Decision { id, latency, answer } = self.decide(&parts.headers, &body);
+        let Decision { id, latency, answer } = self.decide_on(wire, &parts, &body);
         let ticket = self.ledger.desk.arrive(Some(&*id).filter(|_| !self.settings.fast));
         let latency = latency + self.settings.latency;
         if !latency.is_zero() {
@@ -139,27 +165,63 @@ impl Model {
         }
     }
 
-    fn decide(&self, headers: &HeaderMap, body: &[u8]) -> Decision {
-        let request = match ChatRequest::read(body) {
-            Ok(request) => request,
-            Err(error) => return self.refuse(unreadable_id(headers), 0, &[Violation::unreadable(&error)]),
-        };
-        let asked = Asked { request: &request, fingerprint: request.fingerprint(), body_length: body.len() };
-        let id = request_id(headers, asked.fingerprint);
-        let turn_index = request.n_assistant_messages();
-        let violations = if self.settings.fast { Vec::new() } else { validate::check(headers, &request) };
-        if !violations.is_empty() {
-            return self.refuse(id, turn_index, &violations);
+    fn decide_on(&self, wire: Wire, parts: &Parts, body: &Bytes) -> Decision {
+        let call = Call { wire, parts, body_length: body.len() };
+        match wire {
+            Wire::Chat => self.decide::<Chat>(&call, body),
+            Wire::Responses => self.decide::<Responses>(&call, body),
+            Wire::Anthropic => self.decide::<Anthropic>(&call, body),
+            Wire::Azure => self.decide::<Azure>(&call, body),
+            Wire::Ollama => self.decide::<Ollama>(&call, body),
+            Wire::Gemini => self.decide::<Gemini>(&call, body),
         }
-        let turn = match self.script.turn(&request) {
+    }
+
+    fn decide<D: Dialect>(&self, call: &Call<'_>, body: &[u8]) -> Decision {
+        let headers = &call.parts.headers;
+        let request = match D::read(body) {
+            Ok(request) => request,
+            Err(error) => {
+                return self.refuse::<D>(unreadable_id(headers), 0, &[Violation::unreadable(&error)]);
+            }
+        };
+        let conversation = D::conversation(call, &request);
+        let id = request_id(headers, conversation.fingerprint);
+        let turn_index = conversation.n_assistant_messages();
+        let mut findings = Findings::default();
+        if !self.settings.fast {
+            D::check(call, &request, &mut findings);
+        }
+        if !findings.0.is_empty() {
+            return self.refuse::<D>(id, turn_index, &findings.0);
+        }
+        let turn = match self.script.turn(&conversation) {
             Ok(turn) => turn,
-            Err(error) => return self.refuse(id, turn_index, &[Violation::unscripted(&error)]),
+            Err(error) => return self.refuse::<D>(id, turn_index, &[Violation::unscripted(&error)]),
         };
         let latency = turn.latency;
-        let fault = self.fault(&turn, asked.fingerprint);
+        let fault = self.fault(&turn, conversation.fingerprint);
         let fault_name = fault.map(Fault::name);
         self.ledger.log(&LogLine { id: &id, turn: turn_index, fault: fault_name, violations: &[] });
-        Decision { id, latency, answer: answer::of_turn(turn, fault, &asked) }
+        let settle =
+            |completion: &mut Completion<'_>| self.settle(completion, &conversation, call.body_length);
+        Decision { id, latency, answer: answer::of_turn::<D>(turn, fault, &conversation, settle) }
+    }
+
+    /// Counts the tokens of an answer whose turn doesn't tell them.
+    fn settle(&self, completion: &mut Completion<'_>, conversation: &Conversation<'_>, body_length: usize) {
+        if completion.usage.is_some() {
+            return;
+        }
+        let reasoning = completion.n_thinking_tokens();
+        let (cache_read, cache_write) = self.ledger.cache(&conversation.prefixes);
+        completion.usage = Some(Usage {
+            prompt_tokens: tokens(body_length),
+            completion_tokens: completion.n_tokens() + reasoning,
+            cache_read,
+            cache_write,
+            reasoning,
+        });
     }
 
     /// The fault that strikes now, if any.
@@ -172,10 +234,10 @@ impl Model {
         strikes.then_some(planned.fault)
     }
 
-    fn refuse(&self, id: String, turn: usize, violations: &[Violation]) -> Decision {
+    fn refuse<D: Dialect>(&self, id: String, turn: usize, violations: &[Violation]) -> Decision {
         self.ledger.violate(violations);
         self.ledger.log(&LogLine { id: &id, turn, fault: None, violations });
-        let response = answer::of_violation(&violations[0]);
+        let response = answer::of_trouble::<D>(&Trouble::Invalid(&violations[0]));
         Decision { id, latency: Duration::ZERO, answer: Answer::Respond(Box::new(response)) }
     }
 }
@@ -183,22 +245,30 @@ impl Model {
 impl Handler for Model {
     async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Reply>, Hangup> {
         let (parts, body) = request.into_parts();
-        match (&parts.method, parts.uri.path()) {
-            (&Method::POST, "/v1/chat/completions") => self.complete(parts, body).await,
-            (&Method::GET, "/v1/models") => Ok(models()),
-            (method, path) => Ok(match path.strip_prefix("/_control/") {
-                Some(route) => control::answer(&self.ledger, method, route, parts.uri.query()),
-                None => {
-                    let message = format!("unknown request: {method} {path}");
-                    answer::error(
-                        StatusCode::NOT_FOUND,
-                        "invalid_request_error",
-                        Some("unknown_url"),
-                        &message,
-                    )
-                }
-            }),
+        let (method, path) = (&parts.method, parts.uri.path());
+        if let Some(wire) = Wire::of(method, path) {
+            return self.complete(wire, parts, body).await;
         }
+        if let Some(route) = path.strip_prefix("/_control/") {
+            return Ok(control::answer(&self.ledger, method, route, parts.uri.query()));
+        }
+        Ok(match (method, path) {
+            (&Method::GET, "/v1/models") => models(),
+            _ => not_found(path, &format!("unknown request: {method} {path}")),
+        })
+    }
+}
+
+/// Nothing is there, said in the shape of the wire that is nearest.
+fn not_found(path: &str, message: &str) -> Response<Reply> {
+    let trouble = Trouble::NotFound(message);
+    match Wire::near(path) {
+        Wire::Chat => answer::of_trouble::<Chat>(&trouble),
+        Wire::Responses => answer::of_trouble::<Responses>(&trouble),
+        Wire::Anthropic => answer::of_trouble::<Anthropic>(&trouble),
+        Wire::Azure => answer::of_trouble::<Azure>(&trouble),
+        Wire::Ollama => answer::of_trouble::<Ollama>(&trouble),
+        Wire::Gemini => answer::of_trouble::<Gemini>(&trouble),
     }
 }
 
@@ -220,7 +290,7 @@ fn models() -> Response<Reply> {
     let model = json!({
         "id": "scripted",
         "object": "model",
-        "created": whole::CREATED,
+        "created": chat::CREATED,
         "owned_by": "testing",
     });
     Reply::json(StatusCode::OK, &json!({ "object": "list", "data": [model] }))

@@ -1,5 +1,5 @@
-//! The scripted model as a program, for tests that outlive kills of what they test. It prints its base URL on
-//! one line once it is ready, and plays the plan in the user's message (see
+//! The scripted model as a program, for tests that outlive kills of what they test, and for the vendors' own
+//! SDKs. It prints its base URL on one line once it is ready, and plays the plan in the user's message (see
 //! `ostler_testing::model_server::plan`).
 
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use clap::Parser;
 use ostler_testing::loopback;
 use ostler_testing::model_server::{Model, Script, Settings};
 
-/// A scripted model on the OpenAI chat-completions wire.
+/// A scripted model that speaks every vendor's wire.
 #[derive(Parser)]
 struct Arguments {
     /// Port on 127.0.0.1; 0 takes a free one.

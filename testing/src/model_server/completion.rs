@@ -1,24 +1,30 @@
 //! A turn made concrete for one request: ids, usage, finish reason, and the faults that change what is said
 //! (those that change how it travels are in `answer`).
 
-use super::Asked;
+use std::borrow::Cow;
+
+use super::conversation::{Conversation, Wishes};
 use super::fault::Fault;
-use super::script::{Call, Turn, Usage};
-use super::wire::ChatRequest;
+use super::script::{Call, Finish, Thinking, Turn, Usage};
 
 /// What is said, ready to be put on the wire.
 pub(super) struct Completion<'r> {
     /// Hex of the request's fingerprint: equal requests get equal ids.
     pub id: String,
-    pub model: &'r str,
+    pub model: Cow<'r, str>,
+    pub thinking: Option<Thinking>,
     pub text: Option<String>,
     pub refusal: Option<String>,
     pub calls: Vec<MadeCall>,
-    pub finish_reason: &'static str,
+    pub finish: Finish,
     pub usage: Option<Usage>,
+    pub wishes: Wishes,
+    call_prefix: &'static str,
+    first_offered: String,
 }
 
 /// A tool call with its id.
+#[derive(Clone)]
 pub(super) struct MadeCall {
     pub id: String,
     pub name: String,
@@ -28,56 +34,71 @@ pub(super) struct MadeCall {
 const HUGE_TEXT: usize = 10_000_000;
 
 impl<'r> Completion<'r> {
-    /// Answers with `turn`.
-    pub fn new(turn: Turn, asked: &Asked<'r>) -> Self {
-        let request = asked.request;
-        let id = format!("{:016x}", asked.fingerprint);
-        let calls: Vec<_> =
-            turn.calls.into_iter().enumerate().map(|(nth, call)| made(call, nth, &id, request)).collect();
-        let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+    /// Answers with `turn`; ids of calls begin with `call_prefix`.
+    pub fn new(turn: Turn, conversation: &Conversation<'r>, call_prefix: &'static str) -> Self {
+        let first_offered = conversation.tools.first().copied().unwrap_or("no_tool_offered");
         let mut completion = Completion {
-            id,
-            model: &request.model,
+            id: format!("{:016x}", conversation.fingerprint),
+            model: conversation.model.clone(),
+            thinking: turn.thinking,
             text: turn.text,
             refusal: turn.refusal,
-            calls,
-            finish_reason,
-            usage: None,
+            calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: turn.usage,
+            wishes: conversation.wishes,
+            call_prefix,
+            first_offered: first_offered.to_owned(),
         };
-        completion.usage = Some(turn.usage.unwrap_or_else(|| completion.counted_usage(asked.body_length)));
+        for call in turn.calls {
+            completion.make(call);
+        }
+        let natural = match (&completion.refusal, completion.calls.is_empty()) {
+            (Some(_), _) => Finish::Refusal,
+            (None, false) => Finish::ToolCalls,
+            (None, true) => Finish::Stop,
+        };
+        completion.finish = turn.finish.unwrap_or(natural);
         completion
     }
 
     /// Makes the content misbehave; faults of the wire leave it as it is.
-    pub fn apply(&mut self, fault: Fault, request: &ChatRequest<'_>) {
+    pub fn apply(&mut self, fault: Fault) {
         match fault {
-            Fault::BadArguments => self.spoil_arguments(request, r#"{"query": "unfinished"#),
-            Fault::ArrayArguments => self.spoil_arguments(request, r#"["not", "an", "object"]"#),
+            Fault::BadArguments => self.spoil_arguments(r#"{"query": "unfinished"#),
+            Fault::ArrayArguments => self.spoil_arguments(r#"["not", "an", "object"]"#),
             Fault::CutTool => {
-                self.first_call(request);
+                self.first_call();
             }
             Fault::Huge => self.say(&"0123456789abcdef".repeat(HUGE_TEXT / 16)),
             Fault::NoUsage => self.usage = None,
-            Fault::DuplicateIds => self.duplicate_call(request),
-            Fault::EmptyId => self.first_call(request).id.clear(),
-            Fault::UnknownTool => self.first_call(request).name = "no_such_tool".to_owned(),
+            Fault::DuplicateIds => self.duplicate_call(),
+            Fault::EmptyId => self.first_call().id.clear(),
+            Fault::UnknownTool => self.first_call().name = "no_such_tool".to_owned(),
             Fault::Refusal => {
                 self.say("");
                 (self.text, self.refusal) = (None, Some("I can't help with that.".to_owned()));
+                self.finish = Finish::Refusal;
             }
             Fault::Empty => self.say(""),
             Fault::Length => self.cut_short(),
             Fault::ContentFilter => {
                 let text = self.text.take().unwrap_or_else(|| "I was about to".to_owned());
                 self.say(half(&text));
-                self.finish_reason = "content_filter";
+                self.finish = Finish::ContentFilter;
             }
             Fault::UsageHuge => self.report(i64::MAX),
             Fault::UsageNegative => self.report(-1),
-            Fault::CutText | Fault::BadChunk | Fault::InvalidUtf8 | Fault::Stall => self.ensure_words(),
+            Fault::CutText | Fault::BadChunk | Fault::InvalidUtf8 | Fault::Stall | Fault::ErrorEvent => {
+                self.ensure_words();
+            }
             Fault::RateLimited
             | Fault::RateLimitedDate
+            | Fault::RateLimitedMilliseconds
             | Fault::RateLimitedBare
+            | Fault::Quota
+            | Fault::Unavailable
+            | Fault::Blocked
             | Fault::ServerError
             | Fault::Overloaded
             | Fault::Unauthorized
@@ -89,19 +110,23 @@ impl<'r> Completion<'r> {
         }
     }
 
-    /// About four bytes to a token, as everyone guesses.
-    fn counted_usage(&self, body_length: usize) -> Usage {
+    /// About how many tokens the answer has.
+    pub fn n_tokens(&self) -> i64 {
         let said = self.text.as_ref().map_or(0, String::len) + self.refusal.as_ref().map_or(0, String::len);
         let called: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
-        let tokens = |n_bytes: usize| i64::try_from(n_bytes / 4 + 1).unwrap_or(i64::MAX);
-        Usage { prompt_tokens: tokens(body_length), completion_tokens: tokens(said + called) }
+        tokens(said + called)
+    }
+
+    /// About how many tokens the model thought.
+    pub fn n_thinking_tokens(&self) -> i64 {
+        self.thinking.as_ref().map_or(0, |thinking| tokens(thinking.text.len()))
     }
 
     fn say(&mut self, text: &str) {
         self.text = Some(text.to_owned());
         self.refusal = None;
         self.calls.clear();
-        self.finish_reason = "stop";
+        self.finish = Finish::Stop;
     }
 
     /// Something has to be in the stream for the stream to break in it.
@@ -111,23 +136,30 @@ impl<'r> Completion<'r> {
         }
     }
 
-    fn first_call(&mut self, request: &ChatRequest<'_>) -> &mut MadeCall {
+    /// Adds a call. Its id is unique in its conversation, the same again when the call is repeated, and tells
+    /// whether thinking led to it.
+    fn make(&mut self, call: Call) {
+        let (prefix, id, nth) = (self.call_prefix, &self.id, self.calls.len());
+        let mark = if self.thinking.is_some() { THOUGHT_MARK } else { "" };
+        let id = format!("{prefix}{id}_{nth}{mark}");
+        let name = call.name.unwrap_or_else(|| self.first_offered.clone());
+        self.calls.push(MadeCall { id, name, arguments: call.arguments });
+    }
+
+    fn first_call(&mut self) -> &mut MadeCall {
         if self.calls.is_empty() {
-            let call = Call { name: None, arguments: r#"{"query": "made up by the fault"}"#.to_owned() };
-            self.calls.push(made(call, 0, &self.id, request));
-            self.finish_reason = "tool_calls";
+            self.make(Call { name: None, arguments: r#"{"query": "made up by the fault"}"#.to_owned() });
+            self.finish = Finish::ToolCalls;
         }
         &mut self.calls[0]
     }
 
-    fn spoil_arguments(&mut self, request: &ChatRequest<'_>, arguments: &str) {
-        self.first_call(request).arguments = arguments.to_owned();
+    fn spoil_arguments(&mut self, arguments: &str) {
+        self.first_call().arguments = arguments.to_owned();
     }
 
-    fn duplicate_call(&mut self, request: &ChatRequest<'_>) {
-        let first = self.first_call(request);
-        let twin =
-            MadeCall { id: first.id.clone(), name: first.name.clone(), arguments: first.arguments.clone() };
+    fn duplicate_call(&mut self) {
+        let twin = self.first_call().clone();
         match self.calls.get_mut(1) {
             Some(second) => second.id = twin.id,
             None => self.calls.push(twin),
@@ -139,19 +171,20 @@ impl<'r> Completion<'r> {
             Some(call) => call.arguments = half(&call.arguments).to_owned(),
             None => self.text = self.text.as_deref().map(|text| half(text).to_owned()),
         }
-        self.finish_reason = "length";
+        self.finish = Finish::Length;
     }
 
     fn report(&mut self, n_tokens: i64) {
-        self.usage = Some(Usage { prompt_tokens: n_tokens, completion_tokens: n_tokens });
+        self.usage = Some(Usage { prompt_tokens: n_tokens, completion_tokens: n_tokens, ..Usage::default() });
     }
 }
 
-/// The id is unique in its conversation, and the same again when the call is repeated.
-fn made(call: Call, nth: usize, id: &str, request: &ChatRequest<'_>) -> MadeCall {
-    let first_offered = || request.tool_names().next().unwrap_or("no_tool_offered").to_owned();
-    let name = call.name.unwrap_or_else(first_offered);
-    MadeCall { id: format!("call_{id}_{nth}"), name, arguments: call.arguments }
+/// What the id of a call ends with that thinking led to.
+pub(super) const THOUGHT_MARK: &str = "t";
+
+/// About four bytes to a token, as everyone guesses.
+pub(super) fn tokens(n_bytes: usize) -> i64 {
+    i64::try_from(n_bytes / 4 + 1).unwrap_or(i64::MAX)
 }
 
 fn half(text: &str) -> &str {

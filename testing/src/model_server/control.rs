@@ -10,7 +10,9 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::answer;
+use super::chat::Chat;
 use super::ledger::Ledger;
+use super::trouble::Trouble;
 use crate::loopback::{Reply, Tally, query_value};
 
 /// Answers a control request.
@@ -28,12 +30,7 @@ pub(super) fn answer(ledger: &Ledger, method: &Method, path: &str, query: Option
             json!({})
         }
         _ => {
-            return answer::error(
-                StatusCode::NOT_FOUND,
-                "invalid_request_error",
-                None,
-                "no such control route",
-            );
+            return answer::of_trouble::<Chat>(&Trouble::NotFound("no such control route"));
         }
     };
     Reply::json(StatusCode::OK, &body)

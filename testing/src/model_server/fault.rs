@@ -12,20 +12,30 @@ pub enum Fault {
     RateLimitedDate,
     /// 429 without `retry-after`.
     RateLimitedBare,
+    /// 429 with `retry-after-ms: 250` beside a coarser `retry-after`.
+    RateLimitedMilliseconds,
+    /// Nothing is left to be spent.
+    Quota,
     /// 500.
     ServerError,
+    /// 503.
+    Unavailable,
     /// 529, overloaded.
     Overloaded,
     /// 401, wrong key.
     Unauthorized,
-    /// 400, code `context_length_exceeded`.
+    /// The conversation is too long for the model.
     ContextLength,
+    /// The filter refuses the prompt itself.
+    Blocked,
     /// The connection is closed before a byte of the answer.
     Close,
     /// The stream ends in the middle of a text chunk, without its end.
     CutText,
     /// The stream ends in the middle of the JSON of a tool call's arguments.
     CutTool,
+    /// The stream says in its middle that it failed; 500 in one piece.
+    ErrorEvent,
     /// A chunk that is not JSON.
     BadChunk,
     /// Tool arguments that are not JSON.
@@ -68,17 +78,22 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 29] = [
+    pub const ALL: [Fault; 34] = [
         Fault::RateLimited,
         Fault::RateLimitedDate,
         Fault::RateLimitedBare,
+        Fault::RateLimitedMilliseconds,
+        Fault::Quota,
         Fault::ServerError,
+        Fault::Unavailable,
         Fault::Overloaded,
         Fault::Unauthorized,
         Fault::ContextLength,
+        Fault::Blocked,
         Fault::Close,
         Fault::CutText,
         Fault::CutTool,
+        Fault::ErrorEvent,
         Fault::BadChunk,
         Fault::BadArguments,
         Fault::ArrayArguments,
@@ -106,13 +121,18 @@ impl Fault {
             Fault::RateLimited => "429",
             Fault::RateLimitedDate => "429-date",
             Fault::RateLimitedBare => "429-bare",
+            Fault::RateLimitedMilliseconds => "429-ms",
+            Fault::Quota => "quota",
             Fault::ServerError => "500",
+            Fault::Unavailable => "503",
             Fault::Overloaded => "529",
             Fault::Unauthorized => "401",
             Fault::ContextLength => "context-length",
+            Fault::Blocked => "blocked",
             Fault::Close => "close",
             Fault::CutText => "cut-text",
             Fault::CutTool => "cut-tool",
+            Fault::ErrorEvent => "error-event",
             Fault::BadChunk => "bad-chunk",
             Fault::BadArguments => "bad-arguments",
             Fault::ArrayArguments => "array-arguments",

@@ -1,6 +1,6 @@
 //! What the server was sent: requests, the rules they broke, and how often each fault has struck.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,20 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::completion::tokens;
+use super::conversation::Prefix;
 use super::fault::Fault;
-use super::validate::Violation;
+use super::rules::Violation;
+use super::wire::Wire;
 use crate::loopback::Desk;
 
 /// A request to the model, as it came.
 #[derive(Debug, Clone)]
 pub struct CapturedRequest {
+    /// The wire it came on.
+    pub wire: Wire,
+    /// Its path, with the query.
+    pub path: String,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, byte for byte.
@@ -45,6 +52,8 @@ struct Records {
     violations: Vec<Violation>,
     /// How often a fault struck a transcript.
     strikes: BTreeMap<(u64, Fault), u32>,
+    /// Beginnings of prompts that a caller asked to have cached.
+    cached: BTreeSet<u64>,
 }
 
 impl CapturedRequest {
@@ -83,6 +92,18 @@ impl Ledger {
         let struck = records.strikes.entry((transcript, fault)).or_default();
         *struck += 1;
         *struck <= times
+    }
+
+    /// How many tokens of a prompt come out of the cache and how many go into it; remembers what goes in.
+    pub fn cache(&self, prefixes: &[Prefix]) -> (i64, i64) {
+        let wanted = |prefix: &&Prefix| prefix.breakpoint;
+        let Some(last) = prefixes.iter().rev().find(wanted) else { return (0, 0) };
+        let mut records = self.records();
+        let known =
+            |prefix: &&Prefix| prefix.n_bytes <= last.n_bytes && records.cached.contains(&prefix.hash);
+        let read = prefixes.iter().rev().find(known).map_or(0, |prefix| tokens(prefix.n_bytes));
+        records.cached.extend(prefixes.iter().filter(wanted).map(|prefix| prefix.hash));
+        (read, tokens(last.n_bytes) - read)
     }
 
     /// Forgets everything, strikes included.

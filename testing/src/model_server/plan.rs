@@ -7,8 +7,10 @@
 //! plan   = "plan:" turn *("," turn), up to the end of the line
 //! turn   = part *("+" part) *option
 //! part   = "tool" [name] [JSON object] | "text=" value | "refusal=" value
-//! option = "fault=" name [":" times] | "latency=" ms | "chunk=" characters | "pace=" ms
-//!        | "usage=" prompt "/" completion
+//! option = "think=" value | "redacted=" value | "fault=" name [":" times] | "latency=" ms
+//!        | "chunk=" characters | "pace=" ms | "finish=" reason
+//!        | "usage=" prompt "/" completion ["/" cache read ["/" cache write ["/" reasoning]]]
+//! reason = "stop" | "tool_calls" | "length" | "content_filter" | "refusal" | "pause"
 //! value  = a JSON string, or characters without space, comma and plus
 //! ```
 //!
@@ -21,9 +23,9 @@ use std::time::Duration;
 
 use serde::de::IgnoredAny;
 
+use super::conversation::{Conversation, Said, Speaker};
 use super::fault::UnknownFault;
-use super::script::{Call, FaultPlan, Turn, Usage};
-use super::wire::{ChatRequest, Message, Role};
+use super::script::{Call, FaultPlan, Finish, Turn, Usage};
 
 /// What a plan can't say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,12 +48,12 @@ pub enum PlanError {
 }
 
 /// The turn that the latest plan of `request` has for it, or an echo.
-pub fn turn(request: &ChatRequest<'_>) -> Result<Turn, PlanError> {
+pub fn turn(request: &Conversation<'_>) -> Result<Turn, PlanError> {
     let mut n_spoken = 0;
     for message in request.messages.iter().rev() {
-        if message.role == Role::Assistant {
+        if message.by == Speaker::Model {
             n_spoken += 1;
-        } else if message.role == Role::User
+        } else if message.by == Speaker::User
             && let Some(found) = planned(message, n_spoken)
         {
             return found.map(|turn| turn.unwrap_or_else(|| echo(request)));
@@ -76,13 +78,12 @@ pub fn read(plan: &str) -> Result<Vec<Turn>, PlanError> {
     }
 }
 
-fn planned(message: &Message<'_>, index: usize) -> Option<Result<Option<Turn>, PlanError>> {
-    let text = message.text();
-    let (_, plan) = text.split_once("plan:")?;
+fn planned(message: &Said<'_>, index: usize) -> Option<Result<Option<Turn>, PlanError>> {
+    let (_, plan) = message.text.split_once("plan:")?;
     Some(read(plan).map(|mut turns| (index < turns.len()).then(|| turns.swap_remove(index))))
 }
 
-fn echo(request: &ChatRequest<'_>) -> Turn {
+fn echo(request: &Conversation<'_>) -> Turn {
     let said: String = request.last_user_text().chars().take(200).collect();
     Turn::text(format!("you said: {said}"))
 }
@@ -128,6 +129,9 @@ impl<'p> Reader<'p> {
         match key {
             "text" => turn.text = Some(self.value(value)?),
             "refusal" => turn.refusal = Some(self.value(value)?),
+            "think" => *turn = std::mem::take(turn).thinking(self.value(value)?),
+            "redacted" => *turn = std::mem::take(turn).redacted_thinking(self.value(value)?),
+            "finish" => turn.finish = Some(finish(value).ok_or_else(unknown)?),
             "fault" => turn.fault = Some(fault(value)?),
             "latency" => turn.latency = Duration::from_millis(number(value)?),
             "chunk" => turn.chunk = Some(number::<usize>(value)?.max(1)),
@@ -183,10 +187,26 @@ fn fault(value: &str) -> Result<FaultPlan, PlanError> {
     }
 }
 
+fn finish(value: &str) -> Option<Finish> {
+    Some(match value {
+        "stop" => Finish::Stop,
+        "tool_calls" => Finish::ToolCalls,
+        "length" => Finish::Length,
+        "content_filter" => Finish::ContentFilter,
+        "refusal" => Finish::Refusal,
+        "pause" => Finish::Pause,
+        _ => return None,
+    })
+}
+
 fn usage(value: &str) -> Result<Usage, PlanError> {
-    let (prompt, completion) = value.split_once('/').unwrap_or((value, "0"));
-    let (prompt_tokens, completion_tokens) = (number::<u32>(prompt)?, number::<u32>(completion)?);
-    Ok(Usage { prompt_tokens: prompt_tokens.into(), completion_tokens: completion_tokens.into() })
+    let mut counts = [0; 5];
+    for (index, count) in value.split('/').enumerate() {
+        let place = counts.get_mut(index).ok_or_else(|| PlanError::NotNumber(value.to_owned()))?;
+        *place = number::<u32>(count)?.into();
+    }
+    let [prompt_tokens, completion_tokens, cache_read, cache_write, reasoning] = counts;
+    Ok(Usage { prompt_tokens, completion_tokens, cache_read, cache_write, reasoning })
 }
 
 fn number<N: FromStr>(text: &str) -> Result<N, PlanError> {

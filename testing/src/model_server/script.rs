@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::conversation::Conversation;
 use super::fault::Fault;
 use super::plan::{self, PlanError};
-use super::wire::ChatRequest;
 
 /// What a scripted model says, as a function of the request alone: a call repeated after a crash gets the
 /// very answer it lost.
@@ -14,17 +14,19 @@ pub enum Script {
     /// The n-th answer of a transcript is the n-th of these.
     Turns(Vec<Turn>),
     /// Whatever this says.
-    Function(Box<dyn Fn(&ChatRequest<'_>) -> Turn + Send + Sync>),
+    Function(Box<dyn Fn(&Conversation<'_>) -> Turn + Send + Sync>),
     /// What the plan in the user's message says (see [`plan`]); an echo when there is none.
     Plan,
 }
 
-/// One answer of the model.
+/// One answer of the model, in no vendor's words: each wire has its own for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
+    pub(super) thinking: Option<Thinking>,
     pub(super) text: Option<String>,
     pub(super) refusal: Option<String>,
     pub(super) calls: Vec<Call>,
+    pub(super) finish: Option<Finish>,
     pub(super) usage: Option<Usage>,
     pub(super) latency: Duration,
     pub(super) chunk: Option<usize>,
@@ -41,13 +43,44 @@ pub(super) struct Call {
     pub arguments: String,
 }
 
-/// Tokens, as the model counts them.
+/// What the model thinks before it speaks.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Thinking {
+    pub text: String,
+    /// Shown to nobody, only kept to be sent back.
+    pub redacted: bool,
+}
+
+/// Why the model stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// It has said all.
+    Stop,
+    /// It wants results of its tools.
+    ToolCalls,
+    /// It reached the limit of tokens.
+    Length,
+    /// The filter stopped it.
+    ContentFilter,
+    /// It refuses.
+    Refusal,
+    /// It was interrupted and wants to be asked to go on.
+    Pause,
+}
+
+/// Tokens, as the model counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the request.
+    /// Tokens of the request, all of them.
     pub prompt_tokens: i64,
-    /// Tokens of the answer.
+    /// Tokens of the answer, all of them.
     pub completion_tokens: i64,
+    /// Tokens of the request that came out of the vendor's cache.
+    pub cache_read: i64,
+    /// Tokens of the request that went into it.
+    pub cache_write: i64,
+    /// Tokens of the answer that nobody sees: the thinking.
+    pub reasoning: i64,
 }
 
 /// A fault, and for how many tries of the same call it strikes.
@@ -81,12 +114,12 @@ impl Script {
     }
 
     /// A script that is a function of the request.
-    pub fn function(say: impl Fn(&ChatRequest<'_>) -> Turn + Send + Sync + 'static) -> Self {
+    pub fn function(say: impl Fn(&Conversation<'_>) -> Turn + Send + Sync + 'static) -> Self {
         Script::Function(Box::new(say))
     }
 
     /// The turn that answers `request`.
-    pub(super) fn turn(&self, request: &ChatRequest<'_>) -> Result<Turn, ScriptError> {
+    pub(super) fn turn(&self, request: &Conversation<'_>) -> Result<Turn, ScriptError> {
         match self {
             Script::Turns(turns) => {
                 let index = request.n_assistant_messages();
@@ -121,6 +154,24 @@ impl Turn {
         Self { refusal: Some(reason.into()), ..Self::default() }
     }
 
+    /// Thinks this first.
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.thinking = Some(Thinking { text: text.into(), redacted: false });
+        self
+    }
+
+    /// Thinks this first, and shows nobody what.
+    pub fn redacted_thinking(mut self, text: impl Into<String>) -> Self {
+        self.thinking = Some(Thinking { text: text.into(), redacted: true });
+        self
+    }
+
+    /// Stops for this reason, whatever was said.
+    pub fn finish(mut self, finish: Finish) -> Self {
+        self.finish = Some(finish);
+        self
+    }
+
     /// Also calls a tool, in parallel with others.
     pub fn and_call(mut self, name: &str, arguments: &Value) -> Self {
         self.calls.push(Call { name: Some(name.to_owned()), arguments: arguments.to_string() });
@@ -128,14 +179,18 @@ impl Turn {
     }
 
     /// Reports this usage instead of one counted from the bytes.
-    pub fn usage(mut self, prompt_tokens: u32, completion_tokens: u32) -> Self {
-        let usage =
-            Usage { prompt_tokens: prompt_tokens.into(), completion_tokens: completion_tokens.into() };
+    pub fn usage(self, prompt_tokens: u32, completion_tokens: u32) -> Self {
+        let (prompt_tokens, completion_tokens) = (prompt_tokens.into(), completion_tokens.into());
+        self.whole_usage(Usage { prompt_tokens, completion_tokens, ..Usage::default() })
+    }
+
+    /// Reports this usage, cache and thinking included.
+    pub fn whole_usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// Thinks for so long before the first byte.
+    /// Waits so long before the first byte.
     pub fn latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
         self

@@ -1,339 +1,136 @@
-//! A chat-completions request as it stands in its bytes: borrowed, not copied, because the server is also the
-//! mock model of the benchmarks. Types and unknown fields are refused while reading; `validate` judges the
-//! rest.
+//! The vendors' wires: which of them a path belongs to, and what each must be able to do.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Deref;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use serde_json::Value;
 
-use serde::de::{IgnoredAny, SeqAccess, Visitor, value::SeqAccessDeserializer};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use super::completion::Completion;
+use super::conversation::Conversation;
+use super::events::Events;
+use super::rules::Findings;
+use super::trouble::Trouble;
 
-/// The body of `POST /v1/chat/completions`. The deprecated `functions` and `function_call` count as unknown.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct ChatRequest<'a> {
-    pub model: Text<'a>,
-    pub messages: Vec<Message<'a>>,
-    pub tools: Option<Vec<Tool<'a>>>,
-    pub tool_choice: Option<ToolChoice<'a>>,
-    pub parallel_tool_calls: Option<bool>,
-    #[serde(default)]
-    pub stream: bool,
-    pub stream_options: Option<StreamOptions>,
-    pub temperature: Option<f64>,
-    pub top_p: Option<f64>,
-    pub frequency_penalty: Option<f64>,
-    pub presence_penalty: Option<f64>,
-    pub max_tokens: Option<u64>,
-    pub max_completion_tokens: Option<u64>,
-    pub n: Option<u64>,
-    pub seed: Option<i64>,
-    pub stop: Option<Stop<'a>>,
-    pub logprobs: Option<bool>,
-    pub top_logprobs: Option<u64>,
-    pub reasoning_effort: Option<Text<'a>>,
-    pub verbosity: Option<Text<'a>>,
-    pub service_tier: Option<Text<'a>>,
-    pub user: Option<Text<'a>>,
-    pub safety_identifier: Option<Text<'a>>,
-    pub prompt_cache_key: Option<Text<'a>>,
-    pub prompt_cache_retention: Option<Text<'a>>,
-    pub store: Option<bool>,
-    pub metadata: Option<Object>,
-    pub logit_bias: Option<Object>,
-    pub response_format: Option<Object>,
-    pub prediction: Option<Object>,
-    pub audio: Option<Object>,
-    pub web_search_options: Option<Object>,
-    pub modalities: Option<Vec<Text<'a>>>,
+/// A vendor's way to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wire {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Chat completions of Azure.
+    Azure,
+    /// Ollama's chat.
+    Ollama,
+    /// Google's Gemini.
+    Gemini,
 }
 
-/// What else a stream should carry.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StreamOptions {
-    /// Ask for a last chunk with the usage.
-    #[serde(default)]
-    pub include_usage: bool,
-    /// Random padding against traffic analysis; accepted, never sent.
-    pub include_obfuscation: Option<bool>,
+/// A request beside its body.
+pub(super) struct Call<'c> {
+    pub wire: Wire,
+    pub parts: &'c Parts,
+    /// Stands in for the number of prompt tokens.
+    pub body_length: usize,
 }
 
-/// One message of the transcript.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct Message<'a> {
-    pub role: Role,
-    pub content: Option<Content<'a>>,
-    pub name: Option<Text<'a>>,
-    pub tool_calls: Option<Vec<ToolCall<'a>>>,
-    pub tool_call_id: Option<Text<'a>>,
-    pub refusal: Option<Text<'a>>,
-    pub annotations: Option<Vec<IgnoredAny>>,
-}
+/// What it takes to speak a wire. Everything is a function of the request, so that a call repeated after a
+/// crash gets the answer it lost.
+pub(super) trait Dialect {
+    /// A body as it is read.
+    type Request<'a>;
+    /// What the id of a tool call begins with.
+    const CALL_PREFIX: &'static str;
+    /// The media type of a stream.
+    const STREAM_TYPE: &'static str = "text/event-stream; charset=utf-8";
+    /// The header that names an answer.
+    const ID_HEADER: &'static str = "x-request-id";
+    /// Whether the vendor says in headers when to come again.
+    const HINTS_IN_HEADERS: bool = true;
+    /// Whether the vendor reads the arguments of calls itself, and fails if it can't.
+    const PARSES_ARGUMENTS: bool = false;
+    /// What stands before arguments and text in an answer, for faults that strike in the middle of one.
+    const BEFORE_CONTENT: &'static [&'static str];
 
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-}
-
-/// What is said: a text, or parts.
-#[derive(Debug, Hash)]
-pub enum Content<'a> {
-    /// Plain text.
-    Text(Text<'a>),
-    /// A list of parts.
-    Parts(Vec<Part<'a>>),
-}
-
-/// One part of a message.
-#[derive(Debug, Hash, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", bound(deserialize = "'de: 'a"))]
-pub enum Part<'a> {
-    Text { text: Text<'a> },
-    Refusal { refusal: Text<'a> },
-    ImageUrl { image_url: Object },
-    InputAudio { input_audio: Object },
-    File { file: Object },
-}
-
-/// A call the assistant made.
-#[derive(Debug, Hash, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct ToolCall<'a> {
-    pub id: Text<'a>,
-    pub r#type: CallType,
-    pub function: CalledFunction<'a>,
-}
-
-/// The function inside a call.
-#[derive(Debug, Hash, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct CalledFunction<'a> {
-    pub name: Text<'a>,
-    pub arguments: Text<'a>,
-}
-
-/// The only type of tool this wire knows here.
-#[derive(Debug, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CallType {
-    Function,
-}
-
-/// A tool the caller offers.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct Tool<'a> {
-    pub r#type: CallType,
-    pub function: OfferedFunction<'a>,
-}
-
-/// The function inside an offered tool.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct OfferedFunction<'a> {
-    pub name: Text<'a>,
-    pub description: Option<Text<'a>>,
-    pub parameters: Option<&'a RawValue>,
-    #[serde(default)]
-    pub strict: Option<bool>,
-}
-
-/// Which tool must be called.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, bound(deserialize = "'de: 'a"))]
-pub enum ToolChoice<'a> {
-    /// `none`, `auto` or `required`.
-    Mode(Text<'a>),
-    /// This one.
-    Named(NamedTool<'a>),
-}
-
-/// A choice of one tool.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct NamedTool<'a> {
-    pub r#type: CallType,
-    pub function: NamedFunction<'a>,
-}
-
-/// The function inside a choice.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
-pub struct NamedFunction<'a> {
-    pub name: Text<'a>,
-}
-
-/// Where the model should stop.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, bound(deserialize = "'de: 'a"))]
-pub enum Stop<'a> {
-    /// One sequence.
-    One(Text<'a>),
-    /// Up to four.
-    Many(Vec<Text<'a>>),
-}
-
-/// An object whose inside doesn't matter here.
-#[derive(Debug, Hash)]
-pub struct Object;
-
-/// A string, borrowed from the body unless it holds escapes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Text<'a>(Cow<'a, str>);
-
-impl<'a> ChatRequest<'a> {
-    /// Reads a body.
-    pub fn read(body: &'a [u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(body)
+    fn read(body: &[u8]) -> serde_json::Result<Self::Request<'_>>;
+    /// Every rule that a request breaks.
+    fn check(call: &Call<'_>, request: &Self::Request<'_>, findings: &mut Findings);
+    fn conversation<'r>(call: &'r Call<'_>, request: &'r Self::Request<'_>) -> Conversation<'r>;
+    /// An answer in one piece.
+    fn whole(completion: &Completion<'_>) -> Vec<u8>;
+    /// An answer in pieces of so many characters; the wire's own choice if absent.
+    fn stream(completion: &Completion<'_>, size: Option<usize>) -> Events;
+    /// An answer that is an error.
+    fn error(trouble: &Trouble<'_>) -> (StatusCode, Value);
+    /// What is answered to a prompt that the filter refuses, where that is no error.
+    fn blocked(_streams: bool) -> Option<Vec<u8>> {
+        None
     }
+    /// What a stream says that fails in its middle.
+    fn error_event() -> Vec<u8>;
+}
 
-    /// How often the model has spoken in this transcript: the index of the turn to play. It depends on
-    /// nothing but the request, so a call repeated after a crash gets the answer it lost.
-    pub fn n_assistant_messages(&self) -> usize {
-        self.messages.iter().filter(|message| message.role == Role::Assistant).count()
-    }
+impl Wire {
+    /// All of them.
+    pub const ALL: [Wire; 6] =
+        [Wire::Chat, Wire::Responses, Wire::Anthropic, Wire::Azure, Wire::Ollama, Wire::Gemini];
 
-    /// What the user said last.
-    pub fn last_user_text(&self) -> Cow<'_, str> {
-        let mut users = self.messages.iter().rev().filter(|message| message.role == Role::User);
-        users.next().map(Message::text).unwrap_or_default()
-    }
-
-    /// What the tools answered since the model spoke last, in order.
-    pub fn tool_results(&self) -> Vec<Cow<'_, str>> {
-        let since = self.messages.iter().rposition(|message| message.role == Role::Assistant);
-        let latest = self.messages.iter().skip(since.map_or(0, |index| index + 1));
-        latest.filter(|message| message.role == Role::Tool).map(Message::text).collect()
-    }
-
-    /// The names of the tools on offer.
-    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().flatten().map(|tool| &*tool.function.name)
-    }
-
-    /// Names the transcript: the same for a repeated call, another one for every other step.
-    pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for message in &self.messages {
-            message.role.hash(&mut hasher);
-            message.content.hash(&mut hasher);
-            message.tool_calls.hash(&mut hasher);
-            message.tool_call_id.hash(&mut hasher);
+    /// The wire that `path` belongs to.
+    pub(super) fn of(method: &Method, path: &str) -> Option<Self> {
+        if method != Method::POST {
+            return None;
         }
-        hasher.finish()
+        match path {
+            "/v1/chat/completions" => Some(Wire::Chat),
+            "/v1/responses" | "/openai/v1/responses" => Some(Wire::Responses),
+            "/v1/messages" => Some(Wire::Anthropic),
+            "/api/chat" => Some(Wire::Ollama),
+            "/openai/v1/chat/completions" => Some(Wire::Azure),
+            _ if deployment(path).is_some() => Some(Wire::Azure),
+            _ if gemini_model(path).is_some() => Some(Wire::Gemini),
+            _ => None,
+        }
     }
-}
 
-impl Message<'_> {
-    /// The text of the message, parts put together.
-    pub fn text(&self) -> Cow<'_, str> {
-        match &self.content {
-            None => Cow::Borrowed(""),
-            Some(Content::Text(text)) => Cow::Borrowed(text),
-            Some(Content::Parts(parts)) => parts.iter().filter_map(Part::text).collect::<String>().into(),
+    /// The wire in whose shape it is said that nothing is at `path`.
+    pub(super) fn near(path: &str) -> Self {
+        let begins = |prefix: &str| path.starts_with(prefix);
+        match path {
+            _ if begins("/v1/messages") => Wire::Anthropic,
+            _ if begins("/openai/") => Wire::Azure,
+            _ if begins("/api/") => Wire::Ollama,
+            _ if begins("/v1beta/") || begins("/v1/models/") => Wire::Gemini,
+            _ => Wire::Chat,
         }
     }
 }
 
-impl Part<'_> {
-    fn text(&self) -> Option<&str> {
-        match self {
-            Part::Text { text } => Some(text),
-            Part::Refusal { .. } | Part::ImageUrl { .. } | Part::InputAudio { .. } | Part::File { .. } => {
-                None
-            }
-        }
+impl Call<'_> {
+    /// The deployment that the path names.
+    pub fn deployment(&self) -> Option<&str> {
+        deployment(self.parts.uri.path())
+    }
+
+    /// Whether the path is one of Azure's.
+    pub fn is_azure(&self) -> bool {
+        self.parts.uri.path().starts_with("/openai/")
+    }
+
+    /// The model that a path of Gemini's names.
+    pub fn model(&self) -> &str {
+        gemini_model(self.parts.uri.path()).unwrap_or_default()
     }
 }
 
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
+fn deployment(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/openai/deployments/")?.strip_suffix("/chat/completions")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor).map(Text)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-}
-
-struct ContentVisitor;
-
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a string or a list of parts")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Content::Text(Text(Cow::Borrowed(text))))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Content::Text(Text(Cow::Owned(text.to_owned()))))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Self::Value, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(parts)).map(Content::Parts)
-    }
-}
-
-struct ObjectVisitor;
-
-impl<'de> Visitor<'de> for ObjectVisitor {
-    type Value = Object;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut fields: A) -> Result<Object, A::Error> {
-        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Object)
-    }
+fn gemini_model(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+    let (model, verb) = rest.rsplit_once(':')?;
+    let known = matches!(verb, "generateContent" | "streamGenerateContent");
+    (known && !model.is_empty() && !model.contains('/')).then_some(model)
 }

@@ -112,6 +112,13 @@ fn check_stream(fault: Fault, answer: &Option<Answer>) {
     match fault {
         Fault::CutText => check_cut(answer, r#""delta":{"content":""#),
         Fault::CutTool => check_cut(answer, r#""function":{"arguments":""#),
+        Fault::ErrorEvent => {
+            let events = answer.events();
+            let (last, before) = events.split_last().unwrap();
+            let error: Value = serde_json::from_str(last).unwrap();
+            assert_eq!(error["error"]["type"], "server_error");
+            assert!(before.len() > 2 && answer.complete, "something was said before");
+        }
         Fault::BadChunk => {
             let events = answer.events();
             let bad: Vec<_> =
@@ -200,6 +207,20 @@ fn check_refusal(fault: Fault, answer: &Answer) -> bool {
             assert_eq!(retry_after, None);
             429
         }
+        Fault::RateLimitedMilliseconds => {
+            assert_eq!((retry_after, &*answer.headers["retry-after-ms"]), (Some("1"), "250"));
+            429
+        }
+        Fault::Quota => {
+            assert_eq!(answer.json()["error"]["code"], "insufficient_quota");
+            429
+        }
+        Fault::Blocked => {
+            assert_eq!(answer.json()["error"]["code"], "invalid_prompt");
+            400
+        }
+        Fault::Unavailable => 503,
+        Fault::ErrorEvent if answer.headers["content-type"] == "application/json" => 500,
         Fault::ServerError => 500,
         Fault::Overloaded => 529,
         Fault::Unauthorized => 401,

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "this whole crate is tests")]
 
+mod anthropic;
 mod binaries;
 mod client;
 mod control;
@@ -11,3 +12,4 @@ mod plans;
 mod scripts;
 mod tools;
 mod validator;
+mod wires;

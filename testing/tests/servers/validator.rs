@@ -54,8 +54,11 @@ async fn violations_outside_the_body_are_refused_and_recorded() {
 
 #[test]
 fn every_rule_has_a_case() {
-    let elsewhere = [Rule::Json, Rule::ContentType, Rule::Authorization, Rule::Plan, Rule::ScriptEnded];
-    let tested: BTreeSet<_> = cases().into_iter().map(|case| case.0).chain(elsewhere).collect();
+    let elsewhere =
+        [Rule::Json, Rule::ContentType, Rule::Authorization, Rule::Version, Rule::Plan, Rule::ScriptEnded];
+    let of_vendors = crate::anthropic::cases().into_iter().map(|case| case.0);
+    let tested: BTreeSet<_> =
+        cases().into_iter().map(|case| case.0).chain(elsewhere).chain(of_vendors).collect();
     assert_eq!(tested, BTreeSet::from(Rule::ALL));
 }
 

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::completion::{Completion, MadeCall};
-use super::script::Usage;
+use super::finish_reason;
+use crate::model_server::completion::{Completion, MadeCall};
+use crate::model_server::script::Usage;
 
 /// The moment every answer was made: equal requests get equal answers.
-pub(super) const CREATED: u64 = 1_700_000_000;
+pub(in crate::model_server) const CREATED: u64 = 1_700_000_000;
 
 /// Puts a completion into one object.
 pub(super) fn render(completion: &Completion<'_>) -> Vec<u8> {
@@ -21,8 +22,13 @@ pub(super) fn render(completion: &Completion<'_>) -> Vec<u8> {
         id: &format!("chatcmpl-{}", completion.id),
         object: "chat.completion",
         created: CREATED,
-        model: completion.model,
-        choices: [Choice { index: 0, message, logprobs: (), finish_reason: completion.finish_reason }],
+        model: &completion.model,
+        choices: [Choice {
+            index: 0,
+            message,
+            logprobs: (),
+            finish_reason: finish_reason(completion.finish),
+        }],
         usage: completion.usage.map(UsageReport::from),
         service_tier: "default",
         system_fingerprint: "fp_scripted",
@@ -43,6 +49,7 @@ pub(super) struct UsageReport {
 #[derive(Serialize)]
 struct PromptDetails {
     cached_tokens: i64,
+    cache_write_tokens: i64,
     audio_tokens: i64,
 }
 
@@ -107,14 +114,18 @@ impl<'c> From<&'c MadeCall> for Call<'c> {
 
 impl From<Usage> for UsageReport {
     fn from(usage: Usage) -> Self {
-        let Usage { prompt_tokens, completion_tokens } = usage;
+        let Usage { prompt_tokens, completion_tokens, cache_read, cache_write, reasoning } = usage;
         UsageReport {
             prompt_tokens,
             completion_tokens,
             total_tokens: prompt_tokens.saturating_add(completion_tokens),
-            prompt_tokens_details: PromptDetails { cached_tokens: 0, audio_tokens: 0 },
+            prompt_tokens_details: PromptDetails {
+                cached_tokens: cache_read,
+                cache_write_tokens: cache_write,
+                audio_tokens: 0,
+            },
             completion_tokens_details: CompletionDetails {
-                reasoning_tokens: 0,
+                reasoning_tokens: reasoning,
                 audio_tokens: 0,
                 accepted_prediction_tokens: 0,
                 rejected_prediction_tokens: 0,

@@ -3,34 +3,19 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use serde::Serialize;
 
-use super::completion::{Completion, MadeCall};
+use super::finish_reason;
 use super::whole::{CREATED, UsageReport};
+use crate::model_server::completion::{Completion, MadeCall};
+use crate::model_server::events::{Events, pieces};
 
 /// How many characters a chunk carries unless told otherwise.
 const CHUNK: usize = 8;
 
-/// A stream, where its events end, and which of them carry the text and the arguments of the last call.
-pub(super) struct Events {
-    pub bytes: Bytes,
-    pub text: Range<usize>,
-    pub arguments: Range<usize>,
-    ends: Vec<usize>,
-}
-
-impl Events {
-    /// The events one by one, each with the blank line behind it.
-    pub fn iter(&self) -> impl Iterator<Item = Bytes> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| self.bytes.slice(start..*end))
-    }
-}
-
-/// Puts a completion into events; `include_usage` says whether usage was asked for.
-pub(super) fn render(completion: &Completion<'_>, chunk: Option<usize>, include_usage: bool) -> Events {
-    let mut writer = Writer::new(completion, include_usage);
+/// Puts a completion into events.
+pub(super) fn render(completion: &Completion<'_>, chunk: Option<usize>) -> Events {
+    let mut writer = Writer::new(completion, completion.wishes.usage_in_stream);
     let size = chunk.unwrap_or(CHUNK);
     // A lone call opens the stream itself.
     let alone = completion.text.is_none() && completion.calls.len() == 1;
@@ -70,7 +55,7 @@ impl Writer {
         head.extend_from_slice(br#"","object":"chat.completion.chunk","created":"#);
         write_json(&mut head, &CREATED);
         head.extend_from_slice(br#","model":"#);
-        write_json(&mut head, completion.model);
+        write_json(&mut head, &*completion.model);
         head.extend_from_slice(
             br#","service_tier":"default","system_fingerprint":"fp_scripted","choices":["#,
         );
@@ -113,7 +98,7 @@ impl Writer {
     fn end(&mut self, completion: &Completion<'_>) {
         self.out.extend_from_slice(&self.head);
         self.out.extend_from_slice(br#"{"index":0,"delta":{},"logprobs":null,"finish_reason":"#);
-        write_json(&mut self.out, completion.finish_reason);
+        write_json(&mut self.out, finish_reason(completion.finish));
         self.out.extend_from_slice(b"}]");
         self.end_chunk();
         if let Some(usage) = completion.usage.filter(|_| self.include_usage) {
@@ -137,16 +122,6 @@ impl Writer {
         self.out.extend_from_slice(tail);
         self.ends.push(self.out.len());
     }
-}
-
-fn pieces(text: &str, n_characters: usize) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.char_indices().nth(n_characters).map_or(rest.len(), |(at, _)| at);
-        let (piece, behind) = rest.split_at(end);
-        rest = behind;
-        (!piece.is_empty()).then_some(piece)
-    })
 }
 
 fn quoted(text: &str) -> String {

@@ -1,9 +1,5 @@
-//! The strict reader of what the server is sent: everything the vendor would refuse, and what other vendors
-//! on the same wire would. It owns the rules; what happens to a request that breaks one is decided elsewhere.
-
-mod options;
-mod tools;
-mod transcript;
+//! The rules of the wires: everything a vendor would refuse, and what others on the same wire would. Each wire
+//! holds its requests against them; what happens to one that breaks a rule is decided elsewhere.
 
 use std::fmt;
 
@@ -12,7 +8,6 @@ use serde::{Serialize, Serializer};
 use serde_json::error::Category;
 
 use super::script::ScriptError;
-use super::wire::ChatRequest;
 
 /// One rule of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +18,10 @@ pub enum Rule {
     Shape,
     /// `content-type: application/json`.
     ContentType,
-    /// If there is an `authorization`, it is `Bearer` and one token.
+    /// The caller says who it is, in the way this vendor reads.
     Authorization,
+    /// The version of the API is one the vendor has.
+    Version,
     /// Values lie in their ranges.
     Range,
     /// No option without the one it belongs to, and no two that exclude each other.
@@ -63,6 +60,16 @@ pub enum Rule {
     Parameters,
     /// A chosen tool is on offer.
     ToolChoice,
+    /// Roles follow each other as the vendor wants them.
+    Order,
+    /// Thinking comes back as it was given, with its signature.
+    Thinking,
+    /// Data is what it says it is: base64, of a type the vendor takes.
+    Media,
+    /// A schema for the answer is one the vendor can hold the model to.
+    OutputSchema,
+    /// The prompt cache is asked for in a way the vendor has.
+    Cache,
     /// The plan in the user's message can be read.
     Plan,
     /// The script has a turn for this transcript.
@@ -82,11 +89,12 @@ pub struct Violation {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 25] = [
+    pub const ALL: [Rule; 31] = [
         Rule::Json,
         Rule::Shape,
         Rule::ContentType,
         Rule::Authorization,
+        Rule::Version,
         Rule::Range,
         Rule::Conflict,
         Rule::NoMessages,
@@ -106,6 +114,11 @@ impl Rule {
         Rule::DuplicateTool,
         Rule::Parameters,
         Rule::ToolChoice,
+        Rule::Order,
+        Rule::Thinking,
+        Rule::Media,
+        Rule::OutputSchema,
+        Rule::Cache,
         Rule::Plan,
         Rule::ScriptEnded,
     ];
@@ -117,6 +130,7 @@ impl Rule {
             Rule::Shape => "shape",
             Rule::ContentType => "content_type",
             Rule::Authorization => "authorization",
+            Rule::Version => "version",
             Rule::Range => "range",
             Rule::Conflict => "conflict",
             Rule::NoMessages => "no_messages",
@@ -136,6 +150,11 @@ impl Rule {
             Rule::DuplicateTool => "duplicate_tool",
             Rule::Parameters => "parameters",
             Rule::ToolChoice => "tool_choice",
+            Rule::Order => "order",
+            Rule::Thinking => "thinking",
+            Rule::Media => "media",
+            Rule::OutputSchema => "output_schema",
+            Rule::Cache => "cache",
             Rule::Plan => "plan",
             Rule::ScriptEnded => "script_ended",
         }
@@ -162,52 +181,51 @@ impl Violation {
     }
 }
 
-/// Every rule that the headers and the body break.
-pub(super) fn check(headers: &HeaderMap, request: &ChatRequest<'_>) -> Vec<Violation> {
-    let mut findings = Findings(Vec::new());
-    check_headers(headers, &mut findings);
-    options::check(request, &mut findings);
-    tools::check(request, &mut findings);
-    transcript::check(&request.messages, &mut findings);
-    findings.0
-}
-
 /// The violations found so far. Paths and messages are only put together once a rule is broken.
-struct Findings(Vec<Violation>);
+#[derive(Default)]
+pub(super) struct Findings(pub Vec<Violation>);
 
 impl Findings {
-    fn add(&mut self, rule: Rule, param: impl fmt::Display, message: impl fmt::Display) {
+    pub fn add(&mut self, rule: Rule, param: impl fmt::Display, message: impl fmt::Display) {
         self.0.push(Violation { rule, param: param.to_string(), message: message.to_string() });
     }
 
     /// Records a broken rule unless `kept`.
-    fn require(&mut self, kept: bool, rule: Rule, param: impl fmt::Display, message: impl fmt::Display) {
+    pub fn require(&mut self, kept: bool, rule: Rule, param: impl fmt::Display, message: impl fmt::Display) {
         if !kept {
             self.add(rule, param, message);
         }
     }
 }
 
-fn check_headers(headers: &HeaderMap, findings: &mut Findings) {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+/// The body is said to be JSON.
+pub(super) fn check_content_type(headers: &HeaderMap, findings: &mut Findings) {
+    let content_type = header_text(headers, header::CONTENT_TYPE.as_str());
     let media_type = content_type.and_then(|value| value.split(';').next()).unwrap_or_default();
     let is_json = media_type.trim().eq_ignore_ascii_case("application/json");
     findings.require(is_json, Rule::ContentType, "content-type", "must be application/json");
-    for value in headers.get_all(header::AUTHORIZATION) {
-        let token = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
-        let message = "must be `Bearer` and one token";
-        findings.require(token.is_some_and(is_token), Rule::Authorization, "authorization", message);
-    }
+}
+
+/// The bearer token, if there is a sound one.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let token = header_text(headers, header::AUTHORIZATION.as_str())?.strip_prefix("Bearer ")?;
+    is_token(token).then_some(token)
+}
+
+/// A header as text, if there is one and it is.
+pub(super) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// The characters a bearer token may have.
-fn is_token(token: &str) -> bool {
+pub(super) fn is_token(token: &str) -> bool {
     let bare = token.trim_end_matches('=');
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
     !bare.is_empty() && bare.bytes().all(allowed)
 }
 
-fn is_name(name: &str) -> bool {
+/// The names that vendors allow: 1 to 64 letters, digits, `_` and `-`.
+pub(super) fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=64).contains(&name.len()) && name.bytes().all(allowed)
 }

@@ -1,7 +1,7 @@
 //! The messages: their order, what each role may say, and that every tool call has exactly one answer.
 
-use super::{Findings, Rule, is_name};
-use crate::model_server::wire::{Content, Message, Part, Role, ToolCall};
+use crate::model_server::chat::request::{Content, Message, Part, Role, ToolCall};
+use crate::model_server::rules::{Findings, Rule, is_name};
 use serde::de::IgnoredAny;
 
 pub(super) fn check(messages: &[Message<'_>], findings: &mut Findings) {

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Findings, Rule};
-use crate::model_server::wire::{ChatRequest, Stop, Text};
+use crate::model_server::chat::request::{ChatRequest, Stop, Text};
+use crate::model_server::rules::{Findings, Rule};
 
 pub(super) fn check(request: &ChatRequest<'_>, findings: &mut Findings) {
     check_numbers(request, findings);
@@ -24,19 +24,18 @@ fn check_numbers(request: &ChatRequest<'_>, findings: &mut Findings) {
 }
 
 fn check_words(request: &ChatRequest<'_>, findings: &mut Findings) {
-    findings.require(!request.model.is_empty(), Rule::Range, "model", "must not be empty");
     one_of(
         findings,
         "reasoning_effort",
         &request.reasoning_effort,
-        &["none", "minimal", "low", "medium", "high", "xhigh"],
+        &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
     );
     one_of(findings, "verbosity", &request.verbosity, &["low", "medium", "high"]);
     one_of(
         findings,
         "service_tier",
         &request.service_tier,
-        &["auto", "default", "flex", "scale", "priority"],
+        &["auto", "default", "flex", "scale", "priority", "fast"],
     );
     let n_stops = match &request.stop {
         None | Some(Stop::One(_)) => 1,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Findings, Rule, is_name};
-use crate::model_server::wire::{ChatRequest, OfferedFunction, ToolChoice};
+use crate::model_server::chat::request::{ChatRequest, OfferedFunction, ToolChoice};
+use crate::model_server::rules::{Findings, Rule, is_name};
 
 pub(super) fn check(request: &ChatRequest<'_>, findings: &mut Findings) {
     let Some(tools) = &request.tools else { return };
