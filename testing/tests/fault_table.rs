@@ -1,10 +1,12 @@
-//! Server fault x loop rule, through the real stack: each row of the table ends as it states, and the session
-//! it leaves behind is one that the model's strict validator accepts. All rows run at once.
+//! Server fault x loop rule x vendor, through the real stack: each row of the table ends as it states, and the session
+//! it leaves behind is one that the model's strict validator accepts. All rows of a vendor run at once.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "fault_table/rows.rs"]
 mod rows;
+#[path = "vendors/setup.rs"]
+mod setup;
 mod stack;
 
 use std::{sync::Arc, time::Duration};
@@ -15,36 +17,56 @@ use ostler_testing::{
     model_server::{ModelServer, Script, Settings},
     tool_server::ToolServer,
 };
+use ostler_worker::Equipment;
 use rows::{ANSWER, Ends, ROWS, Row, Rule};
 use serde_json::{Value, json};
+use setup::{ALL, Vendor};
 use stack::{Stack, Watched};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_ends_as_its_rule_says() {
     assert!(ROWS.len() >= 60, "the table has only {} rows", ROWS.len());
+    for vendor in ALL {
+        try_vendor(vendor).await;
+    }
+    println!("fault table: {} rows x {} wires", ROWS.len(), ALL.len());
+}
+
+async fn try_vendor(vendor: Vendor) {
     let settings = Settings { forget_bodies: true, ..Settings::default() };
     let model = ModelServer::start_with(Script::Plan, settings).await.expect("a model");
     let tools = ToolServer::start().await.expect("tools");
     let stack = Stack::start(Duration::from_secs(30));
-    declare(&stack, &model, &tools).await;
-    let worker = stack.worker("all", 2 * ROWS.len() as u32, Arc::clone(&stack.control) as _);
+    declare(&stack, vendor, &model, &tools).await;
+    let gateway = Arc::new(setup::registry(&stack.runtime));
+    let equipment = Equipment::standard(Arc::clone(&stack.control) as _, Arc::clone(&stack.runtime));
+    let equipment = Equipment { gateway, ..equipment.expect("equipment") };
+    let worker = Stack::worker_with("all", 2 * ROWS.len() as u32, equipment);
 
-    let checks = ROWS.iter().enumerate().map(|(number, row)| check(&stack, &model, number, row));
+    let rows = ROWS.iter().filter(|row| row.is_known_to(&vendor)).enumerate();
+    let checks = rows.map(|(number, row)| check(&stack, vendor, &model, number, row));
     let wrong: Vec<String> = join_all(checks).await.into_iter().flatten().collect();
     worker.stop().await;
-    assert!(wrong.is_empty(), "{} rows ended differently:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!(model.violations(), [], "the model was sent what its vendor would refuse");
+    let name = vendor.name;
+    assert!(wrong.is_empty(), "{name}: {} rows ended differently:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(model.violations(), [], "{name}: the model was sent what its vendor would refuse");
 }
 
 /// Runs one row, and then says something more in the same session. Gives what is wrong.
-async fn check(stack: &Stack, model: &ModelServer, number: usize, row: &Row) -> Option<String> {
+async fn check(
+    stack: &Stack,
+    vendor: Vendor,
+    model: &ModelServer,
+    number: usize,
+    row: &Row,
+) -> Option<String> {
     let name = format!("row-{number}");
     let message = format!("{name} plan: {}", row.plan());
     let retry = json!({ "max_attempts": row.rule.max_attempts(), "backoff": "1ms" });
     let task = stack.create(&name, request(row, &name, &message, retry)).await;
     let watched = stack.watch(task.id).await;
     let n_calls = calls(model, task.run);
-    let wrong = difference(row, &watched, n_calls);
+    let wrong = difference(row, vendor, &watched, n_calls);
 
     let once = json!({ "max_attempts": 1 });
     let more = stack.create(&format!("{name}-more"), request(row, &name, "go on. plan: text=on", once)).await;
@@ -57,7 +79,7 @@ fn request(row: &Row, session: &str, message: &str, retry: Value) -> Value {
     json!({ "agent": row.rule.agent(), "session": session, "input": { "message": message }, "retry": retry })
 }
 
-fn difference(row: &Row, watched: &Watched, n_calls: u64) -> Option<String> {
+fn difference(row: &Row, vendor: Vendor, watched: &Watched, n_calls: u64) -> Option<String> {
     let task = &watched.task.task;
     let code = task.failure.as_ref().map(|Failure { code, .. }| code.as_str());
     let ended = match (&task.state, code) {
@@ -66,7 +88,7 @@ fn difference(row: &Row, watched: &Watched, n_calls: u64) -> Option<String> {
         (TaskState::DeadLetter, Some(code)) => Some(Ends::DeadLetter(code)),
         _ => None,
     };
-    if ended != Some(row.ends) {
+    if ended != Some(row.ends_for(&vendor)) {
         return Some(format!("it is {:?}: {:?}", task.state, task.failure));
     }
     if row.calls.is_some_and(|calls| calls != n_calls) {
@@ -99,16 +121,18 @@ fn calls(model: &ModelServer, run: RunId) -> u64 {
     by_id.iter().filter(|(id, _)| id.starts_with(&prefix)).map(|(_, tally)| tally.received).sum()
 }
 
-async fn declare(stack: &Stack, model: &ModelServer, tools: &ToolServer) {
-    let endpoint = |options: Value| {
+async fn declare(stack: &Stack, vendor: Vendor, model: &ModelServer, tools: &ToolServer) {
+    let plan = vendor.plan(model);
+    let endpoint = |waits: &[&str]| {
+        let mut options = plan.options.clone();
+        options.extend(waits.iter().map(|wait| ((*wait).to_owned(), "500".to_owned())));
         json!({
-            "provider": "openai", "base_url": model.base_url(), "default_model": "scripted",
-            "allowPrivate": true, "options": options,
+            "provider": plan.provider, "base_url": plan.base_url, "default_model": plan.model,
+            "allowPrivate": true, "options": options, "auth": { "secretRef": "model-key" },
         })
     };
-    stack.apply("ModelEndpoint", "patient", endpoint(json!({}))).await;
-    let hasty = json!({ "first_byte_timeout_ms": "500", "idle_timeout_ms": "500" });
-    stack.apply("ModelEndpoint", "hasty", endpoint(hasty)).await;
+    stack.apply("ModelEndpoint", "patient", endpoint(&[])).await;
+    stack.apply("ModelEndpoint", "hasty", endpoint(&["first_byte_timeout_ms", "idle_timeout_ms"])).await;
     let tool = json!({
         "type": "http", "endpoint": tools.tool_url("echo"), "allowPrivate": true, "description": "Echoes.",
         "input_schema": { "type": "object", "properties": { "q": { "type": "string" } } },

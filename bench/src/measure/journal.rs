@@ -120,7 +120,7 @@ impl Hand {
         let now = self.runtime.now();
         let answer = "The answer is forty-two, and this is about as long as answers are.";
         let mut done = self.open.clone();
-        let usage = Usage { input_tokens: 100, output_tokens: 20, estimated: false };
+        let usage = Usage { input_tokens: 100, output_tokens: 20, estimated: false, ..Usage::default() };
         done.state = StepState::Done { outcome: StepOutcome::Ok, at: now, took_ms: 1, usage };
         let entry = Entry {
             role: Role::Assistant,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures_util::stream;
-use ostler_agent::llm::{Completion, Finish, Gateway, ModelRequest, Part, Parts};
+use ostler_agent::llm::{Completion, Finish, Gateway, ModelRequest, Part, Parts, Shown};
 use ostler_agent::tools::{ToolRequest, Toolbox};
 use ostler_agent::{Departure, React, RunStart, Runner, RunnerPort, Stopped};
 use ostler_kernel::run::end::Leave;
@@ -117,7 +117,7 @@ impl RunnerPort for QuickPort {
         Ok(Vec::new())
     }
 
-    fn emit(&self, _step: u32, _offset: u64, _text: &str) {}
+    fn emit(&self, _step: u32, _offset: u64, _shown: Shown<'_>) {}
 
     fn is_stopping(&self) -> bool {
         false
@@ -153,7 +153,7 @@ impl Gateway for AtOnce {
             }
             false => (Block::Text { text: "The answer is forty-two.".to_owned() }, Finish::Stop),
         };
-        let usage = Usage { input_tokens: 100, output_tokens: 20, estimated: false };
+        let usage = Usage { input_tokens: 100, output_tokens: 20, estimated: false, ..Usage::default() };
         let completion = Completion { blocks: vec![block], finish, usage: Some(usage) };
         Box::pin(stream::iter([Ok(Part::Done(completion))]))
     }

@@ -39,7 +39,7 @@ fn results_by_call(entries: &[Entry]) -> BTreeMap<String, Vec<Block>> {
 fn answers(blocks: &[Block], results: &mut BTreeMap<String, Vec<Block>>) -> Vec<Block> {
     let calls = blocks.iter().filter_map(|block| match block {
         Block::ToolCall { id, name, .. } => Some((id, name)),
-        Block::Text { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
+        Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => None,
     });
     calls
         .map(|(id, name)| {
@@ -48,6 +48,7 @@ fn answers(blocks: &[Block], results: &mut BTreeMap<String, Vec<Block>>) -> Vec<
                 name: name.clone(),
                 content: "interrupted: this call has no result".to_owned(),
                 is_error: true,
+                images: Vec::new(),
             })
         })
         .collect()

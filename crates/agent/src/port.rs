@@ -7,7 +7,7 @@ use ostler_kernel::{
     run::{end::Leave, journal::Progress},
     task::input::Input,
 };
-use ostler_llm::Gateway;
+use ostler_llm::{Gateway, Shown};
 use ostler_tools::Toolbox;
 
 /// A kind of agent. Two are planned for: [`crate::React`], and CLI agents driven turn by turn.
@@ -41,8 +41,9 @@ pub trait RunnerPort: Send + Sync {
     /// Inputs behind number `after`, if there may be any. They are consumed by the progress that names them.
     async fn inputs(&self, after: u64) -> Result<Vec<Input>, Stopped>;
 
-    /// Shows text as it comes: the step, where in its text, and the text. Never waits; may be lost.
-    fn emit(&self, step: u32, offset: u64, text: &str);
+    /// Shows text or thinking as it comes: the step, where in its text or thinking, and what. Never waits; may be
+    /// lost.
+    fn emit(&self, step: u32, offset: u64, shown: Shown<'_>);
 
     /// The worker wants to stop: finish what is under way, then give the run back.
     fn is_stopping(&self) -> bool;

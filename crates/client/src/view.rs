@@ -33,6 +33,20 @@ pub struct UsageView {
     /// The vendor reported nothing, so these were estimated.
     #[serde(default)]
     pub estimated: bool,
+    /// Of the input: read from the vendor's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// Of the input: put into the vendor's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Of the output: thinking.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl UsageView {

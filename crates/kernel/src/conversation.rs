@@ -4,6 +4,8 @@
 //! summaries, the last one open: compaction swaps ranges and deletes nothing; a fork or a rewind is a new
 //! context with a parent and a position.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ContextId, RunId};
@@ -44,7 +46,11 @@ pub enum Block {
         name: String,
         content: String,
         is_error: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
+    /// What a model that can see is shown.
+    Image(Image),
     /// What only its vendor understands (a thinking signature, say), kept to the letter and given back to
     /// that vendor alone.
     Native {
@@ -53,24 +59,61 @@ pub enum Block {
     },
 }
 
+/// A picture, as its bytes came.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// In base64.
+    pub data: String,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({}, {} bytes)", self.media_type, self.data.len())
+    }
+}
+
+impl Image {
+    /// From `data:image/png;base64,...`; none if the text is no such address of an image. Whether it is one that
+    /// models can be shown is not looked at.
+    pub fn from_data_url(text: &str) -> Option<Self> {
+        let (media_type, data) = text.strip_prefix("data:image/")?.split_once(";base64,")?;
+        let media_type = format!("image/{}", media_type.to_ascii_lowercase());
+        Some(Self { media_type, data: data.trim_end().to_owned() })
+    }
+
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, self.data)
+    }
+}
+
+impl Block {
+    /// The text, of a block of text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Block::Text { text } => Some(text),
+            Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => {
+                None
+            }
+        }
+    }
+}
+
 impl Entry {
     pub fn user(run: RunId, text: impl Into<String>) -> Self {
         Self { role: Role::User, blocks: vec![Block::Text { text: text.into() }], run, step: None }
     }
 
     pub fn tool_result(run: RunId, step: u32, call: &ToolCallRef, content: String, is_error: bool) -> Self {
-        let block =
-            Block::ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, is_error };
+        let (call_id, name) = (call.id.clone(), call.name.clone());
+        let block = Block::ToolResult { call_id, name, content, is_error, images: Vec::new() };
         Self { role: Role::Tool, blocks: vec![block], run, step: Some(step) }
     }
 
     /// The plain text of it, blocks joined.
     pub fn text(&self) -> String {
-        let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
-        });
-        texts.collect::<Vec<_>>().join("")
+        self.blocks.iter().filter_map(Block::text).collect()
     }
 }
 

@@ -16,7 +16,8 @@ pub mod wake;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BlobId, BlockerId, Expect, Failure, RunId, Session, SessionId, Step, Task, TaskId, Timestamp, Write,
+    BlobId, Block, BlockerId, Entry, Expect, Failure, RunId, Session, SessionId, Step, Task, TaskId,
+    Timestamp, Write,
     message::Message,
     queue::{self, Lane, Priority},
     retry::RetryPolicy,
@@ -232,6 +233,13 @@ impl Run {
     pub fn told(&self, task: &Task) -> String {
         let about = &task.request.message;
         self.message.as_ref().map_or_else(|| about.clone(), |message| message.told(about))
+    }
+
+    /// What its conversation begins, or goes on, with: what it is told, and the images that came with its task.
+    pub fn opening(&self, task: &Task) -> Entry {
+        let mut entry = Entry::user(self.id, self.told(task));
+        entry.blocks.extend(task.request.images().map(Block::Image));
+        entry
     }
 
     /// What must still be true when a decision made on this row is committed.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BlobId, BlockerId, Failure, Run, RunId, RunState, SessionId, TaskId, Timestamp,
+    conversation::Image,
     failure::ErrorClass,
     queue::{Lane, Priority},
     retry::RetryPolicy,
@@ -83,6 +84,11 @@ impl TaskRequest {
             Some(system) => ("system", &system.name),
             None => ("agent", &self.agent),
         }
+    }
+
+    /// What it brings to look at: every value of its input that is an image, in the order of their names.
+    pub fn images(&self) -> impl Iterator<Item = Image> {
+        self.input.values().filter_map(|value| Image::from_data_url(value))
     }
 
     /// Whether the agent does it, or takes part in it.

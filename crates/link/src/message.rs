@@ -184,7 +184,10 @@ pub struct Delta {
     pub task: TaskId,
     pub run: RunId,
     pub step: u32,
-    /// Where in the step's text it belongs, in bytes.
+    /// Where in the step's text, or in its thinking, it belongs, in bytes.
     pub offset: u64,
     pub text: String,
+    /// What the model thinks before it speaks, shown apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thinking: bool,
 }

@@ -2,7 +2,7 @@
 
 use ostler_kernel::error_code::ErrorCode;
 
-pub const CODES: [ErrorCode; 22] = [
+pub const CODES: [ErrorCode; 23] = [
     ErrorCode::new(
         "model_unreachable",
         "The endpoint's host was not found, or took no connection.",
@@ -67,6 +67,11 @@ pub const CODES: [ErrorCode; 22] = [
         "model_answer_too_large",
         "The answer is larger than is read.",
         "Ask for less, or bound the output tokens in the endpoint's `options`.",
+    ),
+    ErrorCode::new(
+        "model_image_refused",
+        "The model, or its provider, can't be shown an image of this kind, or none at all.",
+        "Use a model that can see, or a PNG or JPEG.",
     ),
     ErrorCode::new(
         "model_insecure",

@@ -8,6 +8,9 @@ use crate::ModelRequest;
 /// What a message or a tool costs beside its words.
 const FRAME: usize = 16;
 
+/// What an image costs, in bytes of text: vendors count by its size in pixels, 1,000 tokens and more for most.
+const IMAGE: usize = 4 * 1000;
+
 pub fn estimate(request: &ModelRequest, answer: &[Block]) -> Usage {
     let messages: usize = request.messages.iter().map(|message| FRAME + size(&message.blocks)).sum();
     let tools: usize = request
@@ -19,6 +22,7 @@ pub fn estimate(request: &ModelRequest, answer: &[Block]) -> Usage {
         input_tokens: tokens(request.system.len() + messages + tools),
         output_tokens: tokens(size(answer)),
         estimated: true,
+        ..Usage::default()
     }
 }
 
@@ -26,7 +30,8 @@ fn size(blocks: &[Block]) -> usize {
     let sizes = blocks.iter().map(|block| match block {
         Block::Text { text } => text.len(),
         Block::ToolCall { name, arguments, .. } => FRAME + name.len() + arguments.len(),
-        Block::ToolResult { content, .. } => FRAME + content.len(),
+        Block::ToolResult { content, images, .. } => FRAME + content.len() + images.len() * IMAGE,
+        Block::Image(_) => IMAGE,
         Block::Native { value, .. } => json_size(value),
     });
     sizes.sum()
@@ -70,10 +75,14 @@ mod tests {
             system: "s".repeat(40),
             messages: vec![Message { role: Role::User, blocks: vec![text(384)] }],
             tools: vec![],
+            output_schema: None,
             request_id: String::new(),
         };
         let usage = estimate(&request, &[text(41)]);
-        assert_eq!(usage, Usage { input_tokens: 110, output_tokens: 11, estimated: true });
+        assert_eq!(
+            usage,
+            Usage { input_tokens: 110, output_tokens: 11, estimated: true, ..Usage::default() }
+        );
         request.tools =
             vec![ToolOffer { name: "t".into(), description: "d".into(), schema: json!({"type": "object"}) }];
         assert_eq!(estimate(&request, &[]).input_tokens, 110 + (16 + 2 + 17_u64).div_ceil(4));

@@ -39,6 +39,8 @@ pub(crate) fn of_status(
         503 | 529 => Failure::transient("model_overloaded", message),
         500..=599 => Failure::transient("model_server_error", message),
         401 | 403 => Failure::permanent("model_auth", message),
+        402 => Failure::permanent("model_quota_exhausted", message),
+        413 => Failure::permanent("model_context_overflow", message),
         404 => Failure::permanent("model_not_found", message),
         _ => Failure::permanent("model_bad_request", message),
     };
@@ -64,12 +66,28 @@ pub(crate) fn too_large(endpoint: &str, max: usize) -> Failure {
 
 /// An option that the vendor's wire doesn't have.
 pub(crate) fn unknown_option(endpoint: &str, option: &str, known: &[&str]) -> Failure {
+    let meant = ostler_spec::nearest(option, known.iter().copied());
+    let meant = meant.map(|meant| format!(" (did you mean `{meant}`?)")).unwrap_or_default();
     let known = known.join(", ");
-    let message = format!("endpoint `{endpoint}` has the option `{option}`; known are {known}");
+    let message = format!("endpoint `{endpoint}` has the option `{option}`{meant}; known are {known}");
     Failure::permanent("model_option_unknown", message)
 }
 
 pub(crate) fn invalid_option(endpoint: &str, option: &str, expected: &str) -> Failure {
     let message = format!("the option `{option}` of endpoint `{endpoint}` must be {expected}");
     Failure::permanent("model_option_invalid", message)
+}
+
+/// An image of a kind that the vendor's models are not shown.
+pub(crate) fn image_refused(endpoint: &str, media_type: &str) -> Failure {
+    let message = format!("endpoint `{endpoint}` can't be shown an image of the type {media_type}");
+    Failure::permanent("model_image_refused", message)
+}
+
+/// Where the vendor has no address of its own.
+pub(crate) fn no_base_url(endpoint: &str, example: &str) -> Failure {
+    let message = format!(
+        "endpoint `{endpoint}` has no `base_url`, and its provider has no default: set one, such as {example}"
+    );
+    Failure::permanent("model_bad_endpoint", message)
 }

@@ -4,14 +4,29 @@
 //! implementations: [`Registry`], which knows the vendors, and the simulation's. It has no vendor's shape: a
 //! vendor's own blocks travel as [`Block::Native`] and come back to that vendor verbatim.
 
+pub mod registry;
+
+mod anthropic;
+mod gemini;
+pub mod mock;
+mod ollama;
+mod openai;
+
+mod call;
+mod draft;
+mod error;
+mod fit;
+mod lines;
+mod names;
+mod options;
+mod schema;
+mod sse;
+mod stream;
+
 mod codes;
 pub mod estimate;
 mod failure;
-pub mod mock;
-pub mod openai;
-pub mod registry;
 pub mod secret;
-mod sse;
 
 use std::pin::Pin;
 
@@ -32,6 +47,8 @@ pub struct ModelRequest {
     pub system: String,
     pub messages: Vec<Message>,
     pub tools: Vec<ToolOffer>,
+    /// JSON schema that the answer's text must follow, in the vendor's own way.
+    pub output_schema: Option<serde_json::Value>,
     /// The step's id: the same when the call is made again.
     pub request_id: String,
 }
@@ -56,6 +73,8 @@ pub struct ToolOffer {
 pub enum Part {
     /// More of the answer's text.
     Text(String),
+    /// More of what the model thinks before it answers. No part of the answer: it is shown, and that is all.
+    Thinking(String),
     /// The last part: the whole answer.
     Done(Completion),
 }
@@ -77,6 +96,15 @@ pub enum Finish {
     Length,
     ContentFilter,
     Refusal,
+    /// Not done: the vendor wants the conversation back as it stands, to go on.
+    Pause,
+}
+
+/// What is shown of an answer while it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown<'a> {
+    Text(&'a str),
+    Thinking(&'a str),
 }
 
 impl Completion {
@@ -85,7 +113,7 @@ impl Completion {
     pub fn refusal(&self) -> Option<&str> {
         self.blocks.iter().find_map(|block| match block {
             Block::Native { value, .. } => value.get("refusal")?.as_str(),
-            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Image(_) => None,
         })
     }
 }
@@ -98,16 +126,17 @@ pub trait Gateway: Send + Sync {
     fn stream(&self, request: ModelRequest) -> Parts;
 }
 
-/// Calls the model, showing text to `watch` as it comes.
+/// Calls the model, showing text and thinking to `watch` as they come.
 pub async fn complete(
     gateway: &dyn Gateway,
     request: ModelRequest,
-    mut watch: impl FnMut(&str) + Send,
+    mut watch: impl FnMut(Shown<'_>) + Send,
 ) -> Result<Completion, Failure> {
     let mut parts = gateway.stream(request);
     while let Some(part) = parts.next().await {
         match part? {
-            Part::Text(text) => watch(&text),
+            Part::Text(text) => watch(Shown::Text(&text)),
+            Part::Thinking(text) => watch(Shown::Thinking(&text)),
             Part::Done(completion) => return Ok(completion),
         }
     }

@@ -128,10 +128,7 @@ fn chosen<'r>(offers: &'r [ToolOffer], asked: &str) -> Option<&'r ToolOffer> {
 
 fn last_asked(messages: &[Message]) -> String {
     let message = messages.iter().rev().find(|message| message.role == Role::User);
-    let texts = message.into_iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
-    });
+    let texts = message.into_iter().flat_map(|message| &message.blocks).filter_map(Block::text);
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -143,7 +140,7 @@ fn last_results(messages: &[Message]) -> Vec<(&str, &str, bool)> {
         Block::ToolResult { name, content, is_error, .. } => {
             Some((name.as_str(), content.as_str(), *is_error))
         }
-        Block::Text { .. } | Block::ToolCall { .. } | Block::Native { .. } => None,
+        Block::Text { .. } | Block::ToolCall { .. } | Block::Image(_) | Block::Native { .. } => None,
     });
     results.collect()
 }

@@ -1,152 +1,190 @@
-//! OpenAI chat completions, and everything that speaks the same wire. This file makes the call; what goes out
-//! is built in `request`, what comes back is read in `stream`.
+//! OpenAI and all that speaks its wires: its own address, compatible servers, Azure. Two wires: chat completions
+//! ([`chat`]), which everybody speaks, and responses ([`responses`]), which gives a model its own thinking back. This
+//! file says who speaks which, where, and with what key.
 
-mod answer;
-mod chunk;
-mod error;
-mod names;
-mod options;
-mod request;
-mod stream;
+mod chat;
+mod responses;
 
-use futures_util::stream::unfold;
-use ostler_kernel::Failure;
-use ostler_net::{Client, HeaderMap, HeaderValue, Request, header};
+use ostler_kernel::{Failure, plan::ModelPlan};
+use ostler_net::Client;
 
-use self::{answer::Answer, names::ToolNames, options::Options, stream::Reader};
-use crate::{ModelRequest, Part, Parts, Provider, Secrets, failure};
+use crate::{
+    ModelRequest, Secrets,
+    call::{Caller, Key, Prepared, Reading, Vendor},
+    failure,
+    names::ToolNames,
+    options::{Known, Options, Shape},
+};
 
-pub struct OpenAi {
-    client: Client,
-    secrets: Secrets,
+/// OpenAI itself.
+pub(crate) fn openai(client: Client, secrets: Secrets) -> Caller {
+    Caller::new(client, secrets, OpenAi)
 }
 
-/// Of a whole answer, put together; and of any one event in its stream.
-const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Whoever speaks the same; a key is shown if there is one.
+pub(crate) fn compatible(client: Client, secrets: Secrets) -> Caller {
+    Caller::new(client, secrets, Compatible)
+}
 
-/// Of the bytes of a stream. A token of four letters comes as an event of some two hundred bytes.
-const MAX_STREAM: u64 = 64 * MAX_ANSWER as u64;
+pub(crate) fn azure(client: Client, secrets: Secrets) -> Caller {
+    Caller::new(client, secrets, Azure)
+}
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-impl OpenAi {
-    pub fn new(client: Client, secrets: Secrets) -> Self {
-        Self { client, secrets }
-    }
+/// The version of Azure's interface that is asked for unless another is; `v1` is the one without versions.
+const AZURE_VERSION: &str = "2024-10-21";
+
+const API: Known = &[("api", Shape::Choice(&["chat", "responses"]))];
+const AZURE: Known = &[("api_version", Shape::Text), ("deployment", Shape::Text)];
+
+struct OpenAi;
+struct Compatible;
+struct Azure;
+
+/// Which of the two wires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wire {
+    Chat,
+    Responses,
 }
 
-impl Provider for OpenAi {
+/// Where a call goes, and as whose.
+struct Peerage {
+    url: String,
+    key: Key,
+    /// Marks the native blocks of its chat completions. Those of responses are encrypted by whoever made them, and
+    /// are marked as theirs too.
+    mark: String,
+    /// The model, as it is called there.
+    model: String,
+}
+
+impl Vendor for OpenAi {
     fn names(&self) -> &'static [&'static str] {
-        &["openai", "openai-compatible", "openai_compatible"]
+        &["openai"]
     }
 
-    fn stream(&self, request: ModelRequest) -> Parts {
-        let call = Call { client: self.client.clone(), secrets: self.secrets.clone(), request };
-        Box::pin(unfold(Phase::Begin(Box::new(call)), Phase::advance))
-    }
-}
-
-/// Where a call stands.
-enum Phase {
-    Begin(Box<Call>),
-    Reading(Box<Reader>),
-    Ended,
-}
-
-struct Call {
-    client: Client,
-    secrets: Secrets,
-    request: ModelRequest,
-}
-
-/// Whom we talk to, for messages: its name, and the key that must not be in any.
-struct Peer {
-    endpoint: String,
-    secret: Option<String>,
-}
-
-impl Phase {
-    async fn advance(self) -> Option<(Result<Part, Failure>, Phase)> {
-        let mut reader = match self {
-            Phase::Ended => return None,
-            Phase::Reading(reader) => reader,
-            Phase::Begin(call) => match call.begin().await {
-                Ok(reader) => Box::new(reader),
-                Err(failure) => return Some((Err(failure), Phase::Ended)),
-            },
+    fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure> {
+        let (wire, options) = read_options(&request.endpoint, &[])?;
+        let base_url = base_url(&request.endpoint).unwrap_or(DEFAULT_BASE_URL);
+        let to = Peerage {
+            url: format!("{base_url}/{}", wire.path()),
+            key: Key::Bearer,
+            mark: "openai".to_owned(),
+            model: request.endpoint.model.clone(),
         };
-        match reader.next_part().await {
-            Ok(Part::Text(text)) => Some((Ok(Part::Text(text)), Phase::Reading(reader))),
-            last => Some((last, Phase::Ended)),
-        }
+        prepare(wire, request, options, to)
     }
 }
 
-impl Call {
-    async fn begin(self: Box<Self>) -> Result<Reader, Failure> {
-        let endpoint = &self.request.endpoint;
-        let secret = endpoint.secret_ref.as_deref().map(|reference| self.secrets.resolve(reference));
-        let peer = Peer { endpoint: endpoint.endpoint.clone(), secret: secret.transpose()? };
-        let names = ToolNames::new(&self.request.tools);
-        let outgoing = self.outgoing(&peer, &names)?;
-        let response = self.client.send(outgoing).await;
-        let response = response.map_err(|error| failure::of_net(&peer.endpoint, &error))?;
-        let answer = Answer::new(names, MAX_ANSWER);
-        if !response.status().is_success() {
-            return Err(error::read(&peer, response).await);
-        }
-        let media_type = response.media_type().map(str::to_ascii_lowercase);
-        match media_type.as_deref() {
-            None | Some("text/event-stream") => Ok(Reader::streaming(peer, response, answer)),
-            Some("application/json") => Reader::whole(peer, response, answer).await,
-            Some(_) => Err(error::not_an_answer(&peer, response).await),
-        }
+impl Vendor for Compatible {
+    fn names(&self) -> &'static [&'static str] {
+        &["openai-compatible", "openai_compatible"]
     }
 
-    fn outgoing(&self, peer: &Peer, names: &ToolNames) -> Result<Request, Failure> {
-        let endpoint = &self.request.endpoint;
-        let options = Options::read(endpoint)?;
-        let body = request::body(&self.request, names, &options)
-            .map_err(|error| Failure::permanent("model_bad_request", error.to_string()))?;
-        let base_url = match endpoint.base_url.trim_end_matches('/') {
-            "" => DEFAULT_BASE_URL,
-            base_url => base_url,
+    fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure> {
+        let endpoint = &request.endpoint;
+        let (wire, options) = read_options(endpoint, &[chat::COMPATIBLE])?;
+        let base_url = base_url(endpoint)
+            .ok_or_else(|| failure::no_base_url(&endpoint.endpoint, "http://127.0.0.1:8000/v1"))?;
+        let host = base_url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let to = Peerage {
+            url: format!("{base_url}/{}", wire.path()),
+            key: Key::Bearer,
+            // What one of these servers adds, another may refuse.
+            mark: format!("openai-compatible/{host}"),
+            model: endpoint.model.clone(),
         };
-        Ok(Request {
-            headers: headers(peer, &self.request.request_id)?,
-            timeouts: options.timeouts,
-            max_body: MAX_STREAM,
-            allow_private: endpoint.allow_private,
-            ..Request::post(format!("{base_url}/chat/completions"), body)
-        })
+        prepare(wire, request, options, to)
     }
 }
 
-fn headers(peer: &Peer, request_id: &str) -> Result<HeaderMap, Failure> {
-    let mut headers = HeaderMap::with_capacity(8);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-    if let Ok(request_id) = HeaderValue::from_str(request_id) {
-        headers.insert("x-request-id", request_id);
+impl Vendor for Azure {
+    fn names(&self) -> &'static [&'static str] {
+        &["azure-openai", "azure_openai", "azure"]
     }
-    if let Some(secret) = &peer.secret {
-        let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).map_err(|_| {
-            let message = format!("the secret of endpoint `{}` can't stand in a header", peer.endpoint);
-            Failure::permanent("secret_invalid", message)
+
+    fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure> {
+        let endpoint = &request.endpoint;
+        let (wire, mut options) = read_options(endpoint, &[AZURE])?;
+        let base_url = base_url(endpoint).ok_or_else(|| {
+            failure::no_base_url(&endpoint.endpoint, "https://my-resource.openai.azure.com")
         })?;
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+        let mut text = |name: &str| options.take(name).and_then(|value| value.as_str().map(str::to_owned));
+        let deployment = text("deployment").unwrap_or_else(|| endpoint.model.clone());
+        let version = text("api_version").unwrap_or_else(|| AZURE_VERSION.to_owned());
+        let url = match wire {
+            Wire::Chat if version != "v1" => {
+                let (deployment, version) = (escaped(&deployment), escaped(&version));
+                format!("{base_url}/openai/deployments/{deployment}/chat/completions?api-version={version}")
+            }
+            Wire::Chat | Wire::Responses => format!("{base_url}/openai/v1/{}", wire.path()),
+        };
+        let to =
+            Peerage { url, key: Key::Header("api-key"), mark: "azure-openai".to_owned(), model: deployment };
+        prepare(wire, request, options, to)
     }
-    Ok(headers)
 }
 
-impl Peer {
-    /// What the vendor said, fit to be shown.
-    fn quote(&self, said: &[u8]) -> String {
-        let shown = ostler_net::excerpt(said, 300);
-        match &self.secret {
-            Some(secret) => shown.replace(secret.as_str(), "[REDACTED]"),
-            None => shown,
+impl Wire {
+    fn path(self) -> &'static str {
+        match self {
+            Wire::Chat => "chat/completions",
+            Wire::Responses => "responses",
         }
     }
+}
+
+/// The options of the wire that they choose.
+fn read_options(endpoint: &ModelPlan, also: &[Known]) -> Result<(Wire, Options), Failure> {
+    let wire = match endpoint.options.get("api").map(String::as_str) {
+        Some("responses") => Wire::Responses,
+        _ => Wire::Chat,
+    };
+    let own = match wire {
+        Wire::Chat => chat::OPTIONS,
+        Wire::Responses => responses::OPTIONS,
+    };
+    let known: Vec<Known> = also.iter().copied().chain([API, own]).collect();
+    let mut options = Options::read(endpoint, &known)?;
+    options.take("api");
+    Ok((wire, options))
+}
+
+fn prepare(wire: Wire, request: &ModelRequest, options: Options, to: Peerage) -> Result<Prepared, Failure> {
+    let tools = ToolNames::new(&request.tools);
+    let Peerage { url, key, mark, model } = to;
+    let (timeouts, headers) = (options.timeouts, options.headers.clone());
+    let (mark, body, reading): (_, _, Box<dyn Reading>) = match wire {
+        Wire::Chat => {
+            let body = chat::body(request, &model, &mark, &tools, options)?;
+            (mark, body, Box::new(chat::Answer::default()))
+        }
+        Wire::Responses => {
+            let mark = format!("{mark}-responses");
+            let body = responses::body(request, &model, &mark, &tools, options)?;
+            (mark, body, Box::new(responses::Answer::default()))
+        }
+    };
+    Ok(Prepared { url, body, headers, key, timeouts, mark, tools, reading })
+}
+
+/// The address that was given, without a slash at its end.
+pub(crate) fn base_url(endpoint: &ModelPlan) -> Option<&str> {
+    Some(endpoint.base_url.trim_end_matches('/')).filter(|base_url| !base_url.is_empty())
+}
+
+/// As a part of a path or a query.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte))
+            }
+            other => escaped.push_str(&format!("%{other:02X}")),
+        }
+    }
+    escaped
 }

@@ -6,7 +6,9 @@ use futures_util::stream;
 use ostler_kernel::{Failure, Runtime};
 use ostler_net::Client;
 
-use crate::{Gateway, ModelRequest, Parts, Secrets, mock::Mock, openai::OpenAi};
+use crate::{
+    Gateway, ModelRequest, Parts, Secrets, anthropic, call::Caller, gemini, mock::Mock, ollama, openai,
+};
 
 /// One vendor's wire.
 pub trait Provider: Send + Sync {
@@ -32,7 +34,17 @@ impl Registry {
     /// All the vendors we know.
     pub fn standard(client: Client, runtime: Arc<dyn Runtime>, secrets: Secrets) -> Result<Self, NameTaken> {
         let mut registry = Self::default();
-        registry.register(Arc::new(OpenAi::new(client, secrets)))?;
+        let vendors: [fn(Client, Secrets) -> Caller; 6] = [
+            openai::openai,
+            openai::compatible,
+            openai::azure,
+            anthropic::anthropic,
+            gemini::gemini,
+            ollama::ollama,
+        ];
+        for vendor in vendors {
+            registry.register(Arc::new(vendor(client.clone(), secrets.clone())))?;
+        }
         registry.register(Arc::new(Mock::new(runtime)))?;
         Ok(registry)
     }
@@ -117,6 +129,7 @@ mod tests {
             system: String::new(),
             messages: vec![],
             tools: vec![],
+            output_schema: None,
             request_id: String::new(),
         };
         futures_util::FutureExt::now_or_never(registry.stream(request).next()).unwrap().unwrap()

@@ -9,7 +9,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::StreamExt;
 use ostler_kernel::{Block, ErrorClass, Failure, Role, plan::ModelPlan, step::Usage};
-use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Registry, Secrets, complete};
+use ostler_llm::{
+    Completion, Finish, Gateway, Message, ModelRequest, Part, Registry, Secrets, Shown, complete,
+};
 use ostler_net::Client;
 use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
 
@@ -33,7 +35,14 @@ fn request(base_url: String) -> ModelRequest {
     };
     let blocks = vec![Block::Text { text: "hi".into() }];
     let messages = vec![Message { role: Role::User, blocks }];
-    ModelRequest { endpoint, system: String::new(), messages, tools: vec![], request_id: "step_1".into() }
+    ModelRequest {
+        endpoint,
+        system: String::new(),
+        messages,
+        tools: vec![],
+        output_schema: None,
+        request_id: "step_1".into(),
+    }
 }
 
 async fn call(server: &Server) -> Result<Completion, Failure> {
@@ -75,7 +84,7 @@ fn end() -> Act {
 }
 
 fn said(text: &str) -> Completion {
-    let usage = Usage { input_tokens: 7, output_tokens: 2, estimated: false };
+    let usage = Usage { input_tokens: 7, output_tokens: 2, estimated: false, ..Usage::default() };
     Completion { blocks: vec![Block::Text { text: text.into() }], finish: Finish::Stop, usage: Some(usage) }
 }
 
@@ -84,8 +93,13 @@ async fn a_call_is_sent_as_the_vendor_wants_it_and_its_stream_is_read() {
     let done = [text("Hel"), text("lo"), stop(), usage(), event("[DONE]"), end()];
     let mut server = Server::start([stream(done)]).await;
     let mut shown = String::new();
-    let completion =
-        complete(&registry(), request(server.url("/v1/")), |text| shown.push_str(text)).await.unwrap();
+    let completion = complete(&registry(), request(server.url("/v1/")), |part| {
+        if let Shown::Text(text) = part {
+            shown.push_str(text)
+        }
+    })
+    .await
+    .unwrap();
     assert_eq!(completion, said("Hello"));
     assert_eq!(shown, "Hello");
     let (_, head, body) = server.request().await;
@@ -150,7 +164,12 @@ async fn an_answer_in_one_piece_is_accepted() {
     let server =
         Server::start([answer("200 OK", "content-type: Application/JSON; charset=utf-8\r\n", body)]).await;
     let mut shown = String::new();
-    let completion = complete(&registry(), request(server.url("/v1")), |text| shown.push_str(text)).await;
+    let completion = complete(&registry(), request(server.url("/v1")), |part| {
+        if let Shown::Text(text) = part {
+            shown.push_str(text)
+        }
+    })
+    .await;
     assert_eq!((completion.unwrap(), shown.as_str()), (said("Hello"), "Hello"));
 }
 

@@ -258,10 +258,12 @@ fn delta(delta: &Delta) -> Bytes {
         step: u32,
         offset: u64,
         text: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        thinking: bool,
     }
-    let Delta { run, step, offset, text, .. } = delta;
+    let Delta { run, step, offset, text, thinking, .. } = delta;
     let mut bytes = b"event: delta\ndata: ".to_vec();
-    write_json(&mut bytes, &DeltaView { run: *run, step: *step, offset: *offset, text });
+    write_json(&mut bytes, &DeltaView { run: *run, step: *step, offset: *offset, text, thinking: *thinking });
     bytes.into()
 }
 

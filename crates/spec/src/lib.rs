@@ -42,6 +42,7 @@ mod reference;
 mod url;
 
 mod fields;
+mod image;
 mod leaves;
 mod node;
 mod problem;
@@ -77,6 +78,7 @@ pub use reference::{Reference, SecretRef};
 pub use resource::{ApiVersion, DEFAULT_NAMESPACE, Metadata, Resource, check_name, check_namespace};
 pub use secret::{SealedSecretSpec, SecretSpec};
 pub use session::SessionSpec;
+pub use suggest::nearest;
 pub use task::{MessageRetry, Priority, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
 pub use task_schedule::TaskScheduleSpec;
 pub use task_webhook::TaskWebhookSpec;

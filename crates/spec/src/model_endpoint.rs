@@ -12,7 +12,7 @@ use crate::url;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelEndpointSpec {
-    /// A name in the registry of providers, in lower case; an unknown one fails when it is used.
+    /// `openai`, `anthropic`, `azure-openai`, `gemini`, `ollama`, `openai-compatible` or `mock`; an unknown one fails when it is used.
     #[serde(default = "openai")]
     pub provider: String,
     /// The vendor's own by default. Empty where the provider has no address of its own and none was given.
@@ -20,7 +20,7 @@ pub struct ModelEndpointSpec {
     pub base_url: String,
     /// The model that is asked.
     pub default_model: String,
-    /// What only this provider understands; keys in lower case.
+    /// How the model is asked; keys in lower case. One that the provider doesn't know fails when it is used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
     /// How the other side knows us.
@@ -82,6 +82,7 @@ fn default_base_url(provider: &str) -> &'static str {
     match provider {
         "openai" => "https://api.openai.com/v1",
         "anthropic" => "https://api.anthropic.com/v1",
+        "gemini" | "google" => "https://generativelanguage.googleapis.com/v1beta",
         "ollama" => "http://127.0.0.1:11434",
         _ => "",
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
+use crate::image;
 use crate::kind::{Declared, Refusals};
 use crate::problem::Problem;
 use crate::reference::Reference;
@@ -24,7 +25,7 @@ pub struct TaskSpec {
     /// A template is never run itself: others are made from it.
     #[serde(default)]
     pub mode: TaskMode,
-    /// What it is about: `message`, else `topic`, else all of it is what the agent is told.
+    /// What it is about: `message`, else `topic`, else all of it; a value `data:image/png;base64,...` is an image, shown beside it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub input: BTreeMap<String, String>,
     /// Who waits less long. Waiting overtakes it in the end.
@@ -136,7 +137,8 @@ impl TaskSpec {
         if let Some(message) = self.input.get("message").or_else(|| self.input.get("topic")) {
             return message.clone();
         }
-        let lines: Vec<String> = self.input.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        let told = self.input.iter().filter(|(_, value)| !image::is_image(value));
+        let lines: Vec<String> = told.map(|(key, value)| format!("{key}: {value}")).collect();
         lines.join("\n")
     }
 
@@ -197,12 +199,14 @@ fn read(fields: &mut Fields<'_, '_>, mode: TaskMode) -> TaskSpec {
     let agent = fields.optional("agent");
     let system = fields.optional("system");
     check_subject(fields, mode, agent.is_some(), system.is_some());
+    let input = fields.strings("input");
+    image::check(fields, &input);
     let retry = fields.child("retry", read_retry);
     TaskSpec {
         agent,
         system,
         mode,
-        input: fields.strings("input"),
+        input,
         priority: fields.optional("priority").unwrap_or_default(),
         max_turns: fields.count("max_turns", 0).unwrap_or(0),
         message_retry: fields.child("message_retry", |fields| read_message_retry(fields, &retry)),

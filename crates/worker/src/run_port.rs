@@ -6,7 +6,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use ostler_agent::{Departure, RunStart, RunnerPort, Stopped, llm::Gateway, tools::Toolbox};
+use ostler_agent::{
+    Departure, RunStart, RunnerPort, Stopped,
+    llm::{Gateway, Shown},
+    tools::Toolbox,
+};
 use ostler_kernel::{
     Runtime,
     bundle::WriteKey,
@@ -134,9 +138,13 @@ impl RunnerPort for RunPort {
             .map_err(|error| Stopped(error.to_string()))
     }
 
-    fn emit(&self, step: u32, offset: u64, text: &str) {
+    fn emit(&self, step: u32, offset: u64, shown: Shown<'_>) {
         let run = &self.start.run;
-        let delta = Delta { task: run.task, run: run.id, step, offset, text: text.to_owned() };
+        let (text, thinking) = match shown {
+            Shown::Text(text) => (text.to_owned(), false),
+            Shown::Thinking(text) => (text.to_owned(), true),
+        };
+        let delta = Delta { task: run.task, run: run.id, step, offset, text, thinking };
         // Full means that nobody keeps up: the durable message will replace what is missing.
         let _ = self.deltas.try_send(delta);
     }

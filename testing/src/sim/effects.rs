@@ -92,7 +92,7 @@ impl Script {
     }
 
     fn answer(&self) -> Completion {
-        let usage = Some(Usage { input_tokens: 10, output_tokens: 5, estimated: false });
+        let usage = Some(Usage { input_tokens: 10, output_tokens: 5, estimated: false, ..Usage::default() });
         if self.taken >= self.turns {
             let blocks = vec![Block::Text { text: "done".into() }];
             return Completion { blocks, finish: Finish::Stop, usage };

@@ -1,7 +1,10 @@
 //! The table: what the server does wrong, under which rule of the loop, and how that ends.
 
+use ostler_llm::Finish;
 use ostler_testing::model_server::Fault;
 use serde_json::{Value, json};
+
+use crate::setup::Vendor;
 
 /// What a task gives that ends well.
 pub const ANSWER: &str = "the answer is forty-two, as everybody knows";
@@ -172,6 +175,30 @@ impl Row {
     const fn any_calls(mut self) -> Self {
         self.calls = None;
         self
+    }
+
+    /// Whether the fault can be told on the vendor's wire: broken arguments can't where they are no text, a refusal
+    /// can't where it is only words.
+    pub fn is_known_to(&self, vendor: &Vendor) -> bool {
+        match self.fault {
+            Fault::BadArguments | Fault::ArrayArguments => vendor.writes_arguments(),
+            Fault::Refusal | Fault::ContentFilter => vendor.finish(Finish::Refusal) != Finish::Stop,
+            _ => true,
+        }
+    }
+
+    /// Where a vendor has no filter that stops an answer in its middle, it refuses; and the other way round.
+    pub fn ends_for(&self, vendor: &Vendor) -> Ends<'static> {
+        let finish = match self.ends {
+            Failed("model_content_filter") => Finish::ContentFilter,
+            Failed("model_refused") => Finish::Refusal,
+            ends => return ends,
+        };
+        match vendor.finish(finish) {
+            Finish::ContentFilter => Failed("model_content_filter"),
+            Finish::Refusal => Failed("model_refused"),
+            _ => Well,
+        }
     }
 
     /// What the model shall do, in the words of its plans.

@@ -48,6 +48,10 @@ impl Stack {
 
     pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
         let equipment = Equipment::standard(port, Arc::clone(&self.runtime)).expect("equipment");
+        Self::worker_with(name, slots, equipment)
+    }
+
+    pub fn worker_with(name: &str, slots: u32, equipment: Equipment) -> WorkerHandle {
         ostler_worker::start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment)
     }
 

@@ -8,7 +8,7 @@ use ostler_kernel::{
     retry::{Jitter, RetryPolicy},
     run::{end::Leave, journal::Progress},
 };
-use ostler_llm::{Completion, Finish, ModelRequest, ToolOffer, complete, estimate};
+use ostler_llm::{Completion, Finish, ModelRequest, Shown, ToolOffer, complete, estimate};
 
 use super::{Loop, Next, done, limit};
 use crate::{context::messages, port::Stopped};
@@ -80,6 +80,7 @@ impl Loop<'_> {
             system: plan.prompt.clone(),
             messages: messages(&entries),
             tools: plan.tools.iter().map(offer).collect(),
+            output_schema: None,
             request_id: format!("{}.{index}", self.start.run.id),
         }
     }
@@ -108,10 +109,14 @@ impl Loop<'_> {
         let mut tries = 1;
         loop {
             self.port.check_held()?;
-            let mut offset = 0;
-            let watch = |text: &str| {
-                self.port.emit(step.id.index, offset, text);
-                offset += text.len() as u64;
+            let (mut said, mut thought) = (0, 0);
+            let watch = |shown: Shown<'_>| {
+                let (offset, text) = match shown {
+                    Shown::Text(text) => (&mut said, text),
+                    Shown::Thinking(text) => (&mut thought, text),
+                };
+                self.port.emit(step.id.index, *offset, shown);
+                *offset += text.len() as u64;
             };
             let answer = complete(self.port.gateway(), request.clone(), watch).await.and_then(checked);
             let Err(failure) = &answer else { return Ok(answer) };
@@ -135,6 +140,7 @@ impl Loop<'_> {
     ) -> Result<Next, Stopped> {
         let text = text_of(&completion.blocks);
         let calls = self.tool_steps(&completion.blocks);
+        let refusal = completion.refusal().map(str::to_owned);
         progress.entries.push(Entry {
             role: Role::Assistant,
             blocks: completion.blocks,
@@ -148,6 +154,11 @@ impl Loop<'_> {
         }
         match completion.finish {
             Finish::Stop | Finish::ToolCalls => self.leave(progress, Leave::Ok { output: text }).await,
+            Finish::Pause => {
+                progress.open.push(StepKind::Model { model: self.start.plan.model.model.clone() });
+                self.journal(progress).await?;
+                Ok(Next::Continue)
+            }
             Finish::Length => {
                 let message = "the model's answer was cut off at its own limit".to_owned();
                 self.fail(progress, limit("model_answer_cut", message)).await
@@ -157,7 +168,8 @@ impl Loop<'_> {
                 self.fail(progress, Failure::permanent("model_content_filter", message)).await
             }
             Finish::Refusal => {
-                let message = format!("the model refused: {}", super::preview(&text));
+                let said = refusal.as_deref().unwrap_or(&text);
+                let message = format!("the model refused: {}", super::preview(said));
                 self.fail(progress, Failure::permanent("model_refused", message)).await
             }
         }
@@ -171,7 +183,7 @@ impl Loop<'_> {
                 // A call that never reaches a tool can be answered as often as one likes.
                 idempotent: self.start.plan.tool(name).is_none_or(|tool| tool.idempotent),
             }),
-            Block::Text { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
+            Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => None,
         };
         blocks.iter().filter_map(kind).collect()
     }
@@ -182,7 +194,7 @@ fn checked(completion: Completion) -> Result<Completion, Failure> {
     let says = |block: &Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
         Block::ToolCall { .. } => true,
-        Block::ToolResult { .. } | Block::Native { .. } => false,
+        Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => false,
     };
     match completion.finish {
         Finish::Stop | Finish::ToolCalls if !completion.blocks.iter().any(says) => {
@@ -193,11 +205,7 @@ fn checked(completion: Completion) -> Result<Completion, Failure> {
 }
 
 fn text_of(blocks: &[Block]) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
-    });
-    texts.collect()
+    blocks.iter().filter_map(Block::text).collect()
 }
 
 fn offer(tool: &ostler_kernel::plan::ToolPlan) -> ToolOffer {

@@ -34,6 +34,8 @@ struct Open {
     kind: Option<StepKind>,
     since: Duration,
     text: String,
+    /// The text is the model's thinking, and no part of its answer.
+    is_thinking: bool,
     /// Where the next delta belongs.
     next_offset: u64,
 }
@@ -91,9 +93,10 @@ impl Board {
     pub fn delta(&mut self, delta: &DeltaView) {
         self.trouble = None;
         let Some(open) = self.open.get_mut(&delta.step) else { return };
-        if delta.offset < open.next_offset {
-            // The call was made again.
+        if delta.offset < open.next_offset || delta.thinking != open.is_thinking {
+            // The call was made again, or the model has thought enough.
             open.text.clear();
+            open.is_thinking = delta.thinking;
         } else if delta.offset > open.next_offset {
             open.text.push_str(if open.text.is_empty() { "[...] " } else { " [...] " });
         }
@@ -126,10 +129,14 @@ impl Board {
             lines.push(painted(look, Tone::Bad, trouble));
         }
         let room = look.size.rows.saturating_sub(lines.len() + 2).min(TEXT_LINES);
-        let text = self.open.values().map(|open| open.text.as_str()).find(|text| !text.is_empty());
-        let wrapped = text::wrap(text.unwrap_or_default(), look.size.columns - 4);
+        let talking = self.open.values().find(|open| !open.text.is_empty());
+        let wrapped = text::wrap(talking.map_or("", |open| &open.text), look.size.columns - 4);
         let hidden = wrapped.len().saturating_sub(room);
-        lines.extend(wrapped[hidden..].iter().map(|line| format!("  {line}")));
+        let tone = talking.is_some_and(|open| open.is_thinking).then_some(Tone::Quiet);
+        lines.extend(wrapped[hidden..].iter().map(|line| match tone {
+            Some(tone) => painted(look, tone, &format!("  {line}")),
+            None => format!("  {line}"),
+        }));
         lines.truncate(look.size.rows.saturating_sub(1));
         lines
     }
@@ -153,7 +160,13 @@ impl Board {
     }
 
     fn begin(&mut self, index: u32, kind: Option<StepKind>) {
-        let open = Open { kind, since: self.runtime.monotonic(), text: String::new(), next_offset: 0 };
+        let open = Open {
+            kind,
+            since: self.runtime.monotonic(),
+            text: String::new(),
+            is_thinking: false,
+            next_offset: 0,
+        };
         self.open.insert(index, open);
     }
 

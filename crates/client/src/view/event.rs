@@ -161,9 +161,12 @@ pub struct StateName {
 pub struct DeltaView {
     pub run: String,
     pub step: u32,
-    /// Where in the step's text it belongs, in bytes.
+    /// Where in the step's text, or in its thinking, it belongs, in bytes.
     pub offset: u64,
     pub text: String,
+    /// What the model thinks before it speaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thinking: bool,
 }
 
 /// A part of a task's log.

@@ -85,7 +85,7 @@ fn fresh(claimed: &Claimed) -> Option<(Step, Vec<Entry>)> {
     // The first run began when its task did; what follows in a system is taken as soon as it is there.
     let began = task.started_at.filter(|_| task.past.is_empty()).unwrap_or(run.created_at);
     let step = Step::open(StepId { run: run.id, index: 0 }, kind, run.attempt, began);
-    Some((step, vec![Entry::user(run.id, run.told(task))]))
+    Some((step, vec![run.opening(task)]))
 }
 
 fn begun(claimed: Claimed, step: Step) -> RunView {

@@ -1,8 +1,8 @@
 //! A worker takes a run. Called by the store, inside the transaction that picked the run.
 
 use crate::{
-    Entry, EventBody, Run, RunState, Session, Step, StepId, StepKind, Task, Timestamp, Write,
-    message::Message, worker::Lease,
+    EventBody, Run, RunState, Session, Step, StepId, StepKind, Task, Timestamp, Write, message::Message,
+    worker::Lease,
 };
 
 /// The rows that make `lease` the holder of the run. The first claim begins the run: the caller's message
@@ -13,7 +13,7 @@ pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Times
     next.attempt += 1;
     let mut writes = Vec::with_capacity(6);
     if run.attempt == 0 {
-        let entry = Entry::user(run.id, run.told(task));
+        let entry = run.opening(task);
         let first = StepKind::Model { model: run.model.clone() };
         writes.push(Write::Entry { session: session.id, seq: session.next_entry, entry });
         writes.push(Write::Step(Step::open(StepId { run: run.id, index: 0 }, first, next.attempt, now)));

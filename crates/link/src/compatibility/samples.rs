@@ -7,7 +7,7 @@ use ostler_kernel::{
     BlobId, Block, BlockerId, Entry, ErrorClass, Failure, InputId, Lease, Role, Run, RunId, RunState,
     SessionId, Step, StepId, StepKind, StepOutcome, TaskId, Timestamp, Usage,
     bundle::WriteKey,
-    conversation::ToolCallRef,
+    conversation::{Image, ToolCallRef},
     plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
     queue::{Lane, Priority, Requirements},
     retry::{Jitter, RetryPolicy},
@@ -108,7 +108,7 @@ fn requests() -> Vec<Request> {
         Request::Leave(LeaveRequest { caller: caller(), key: key(), progress: progress(), leave })
     });
     let register = RegisterRequest { name: "worker-1".into(), instance: 77, former: 3, offer: offer() };
-    let delta = Delta { task: task(), run: run_id(), step: 2, offset: 5, text: "hel".into() };
+    let delta = Delta { task: task(), run: run_id(), step: 2, offset: 5, text: "hel".into(), thinking: true };
     let mut requests = vec![
         Request::Register(register),
         Request::Claim(ClaimRequest { caller: caller(), number: 5, slots: 8, wait_ms: 20_000 }),
@@ -201,11 +201,17 @@ fn entries() -> Vec<Entry> {
             name: "lookup".into(),
             content: "it rains".into(),
             is_error: true,
+            images: vec![image()],
         },
+        Block::Image(image()),
         Block::Native { vendor: "openai".into(), value: json!({ "signature": "abc" }) },
     ];
     let entry = |role| Entry { role, blocks: blocks.clone(), run: run_id(), step: Some(1) };
     vec![entry(Role::User), entry(Role::Assistant), entry(Role::Tool)]
+}
+
+fn image() -> Image {
+    Image { media_type: "image/png".into(), data: "iVBORw==".into() }
 }
 
 fn step(index: u32, state: StepState) -> Step {
@@ -308,7 +314,14 @@ fn failure() -> Failure {
 }
 
 fn usage() -> Usage {
-    Usage { input_tokens: 10, output_tokens: 4, estimated: true }
+    Usage {
+        input_tokens: 10,
+        output_tokens: 4,
+        estimated: true,
+        cache_read_tokens: 6,
+        cache_write_tokens: 2,
+        reasoning_tokens: 1,
+    }
 }
 
 fn caller() -> Caller {

@@ -47,7 +47,14 @@ fn request(messages: Vec<Message>, tools: Vec<ToolOffer>) -> ModelRequest {
         secret_ref: None,
         allow_private: false,
     };
-    ModelRequest { endpoint, system: "Be kind.".into(), messages, tools, request_id: "r".into() }
+    ModelRequest {
+        endpoint,
+        system: "Be kind.".into(),
+        messages,
+        tools,
+        output_schema: None,
+        request_id: "r".into(),
+    }
 }
 
 fn user(text: &str) -> Message {
@@ -65,7 +72,7 @@ fn run(request: ModelRequest) -> Result<(Vec<String>, Completion), Failure> {
     let mut texts = Vec::new();
     for part in parts {
         match part? {
-            Part::Text(text) => texts.push(text),
+            Part::Text(text) | Part::Thinking(text) => texts.push(text),
             Part::Done(completion) => return Ok((texts, completion)),
         }
     }
@@ -96,7 +103,8 @@ fn it_calls_the_first_tool_and_then_tells_what_it_said() {
     assert_eq!((name.as_str(), arguments.as_str()), ("search", r#"{"input":"What is Ostler?"}"#));
     let (call_id, name) = (id.clone(), name.clone());
     messages.push(Message { role: Role::Assistant, blocks: completion.blocks });
-    let result = Block::ToolResult { call_id, name, content: "A runtime.\n".into(), is_error: false };
+    let result =
+        Block::ToolResult { call_id, name, content: "A runtime.\n".into(), is_error: false, images: vec![] };
     messages.push(Message { role: Role::Tool, blocks: vec![result] });
     let (texts, completion) = run(request(messages, tools)).unwrap();
     assert_eq!(texts.concat(), "The tool search answered: A runtime.");

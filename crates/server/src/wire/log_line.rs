@@ -123,7 +123,7 @@ mod tests {
         let outcome = StepOutcome::Failed { failure: failure.clone() };
         let failed = StepFinished { outcome, kind: StepKind::Model { model: "m".into() }, ..step };
         check(EventBody::StepFinished(failed), "step 3 model m failed (tool_failed: two lines) 12ms");
-        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false };
+        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false, ..Usage::default() };
         let ended =
             EventBody::TaskEnded { state: TaskState::Failed, output: None, failure: Some(failure), usage };
         check(ended, "task failed: tool_failed: two lines 7 tokens");

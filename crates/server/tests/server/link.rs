@@ -105,7 +105,7 @@ async fn a_worker_speaks_for_itself_alone() {
     let asked = port.inputs(InputsRequest { caller: other.clone(), run, task, after: 0 }).await;
     assert!(matches!(asked, Err(LinkError::Fenced { .. })), "{asked:?}");
     let mut shown = Listener::open(&place, &task.to_string(), None).await;
-    let delta = |text: &str| Delta { task, run, step: 0, offset: 0, text: text.to_owned() };
+    let delta = |text: &str| Delta { task, run, step: 0, offset: 0, text: text.to_owned(), thinking: false };
     port.deltas(DeltasRequest { caller: other, deltas: vec![delta("forged")] }).await.unwrap();
     worker.delta(&held, 0, "real").await;
     let delta = loop {
@@ -130,7 +130,7 @@ async fn what_is_larger_than_a_message_of_grpc_goes_through_and_holds_up_nobody(
     let (run, task) = (held.run().id, held.run().task);
     let flood = (0..64_u64).map(|n| {
         let (port, caller) = (Arc::clone(&port), worker.caller());
-        let delta = Delta { task, run, step: 0, offset: n, text: "y".repeat(1 << 20) };
+        let delta = Delta { task, run, step: 0, offset: n, text: "y".repeat(1 << 20), thinking: false };
         async move { port.deltas(DeltasRequest { caller, deltas: vec![delta] }).await }
     });
     let mut flood: tokio::task::JoinSet<_> = flood.collect();

@@ -28,7 +28,7 @@ fn finished(preview: &str, opened: &str) -> EventView {
 const TOOL: &str = r#"{"step":1,"kind":{"type":"tool","call":{"id":"c","name":"lookup"},"arguments":"{}","idempotent":true}}"#;
 
 fn delta(offset: u64, text: &str) -> DeltaView {
-    DeltaView { run: "r".into(), step: 0, offset, text: text.into() }
+    DeltaView { run: "r".into(), step: 0, offset, text: text.into(), thinking: false }
 }
 
 /// Without the mark in front, which moves.

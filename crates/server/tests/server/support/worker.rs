@@ -71,7 +71,7 @@ impl Worker {
 
     pub async fn delta(&self, held: &Held, offset: u64, text: &str) {
         let Run { id, task, .. } = held.run;
-        let delta = Delta { task, run: id, step: held.step, offset, text: text.to_owned() };
+        let delta = Delta { task, run: id, step: held.step, offset, text: text.to_owned(), thinking: false };
         self.port.deltas(DeltasRequest { caller: self.caller.clone(), deltas: vec![delta] }).await.unwrap();
     }
 
@@ -98,7 +98,7 @@ impl Worker {
         let at = held.run.created_at;
         let mut step =
             Step::open(id, StepKind::Model { model: held.run.model.clone() }, held.run.attempt, at);
-        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false };
+        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false, ..Usage::default() };
         step.state = StepState::Done { outcome: StepOutcome::Ok, at, took_ms: 5, usage };
         let text = Block::Text { text: "well".to_owned() };
         let entry =

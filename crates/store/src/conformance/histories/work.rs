@@ -122,8 +122,12 @@ impl History<'_> {
             0 => StepOutcome::Failed { failure: self.failure() },
             _ => StepOutcome::Ok,
         };
-        let usage =
-            Usage { input_tokens: self.dice.below(99), output_tokens: 1, estimated: self.dice.one_in(2) };
+        let usage = Usage {
+            input_tokens: self.dice.below(99),
+            output_tokens: 1,
+            estimated: self.dice.one_in(2),
+            ..Usage::default()
+        };
         let state = StepState::Done { outcome, at: self.now, took_ms: self.dice.below(999), usage };
         StepDone { step: Step { state, ..step }, preview: self.dice.word(&["", "it said…"]) }
     }

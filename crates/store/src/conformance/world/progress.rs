@@ -49,6 +49,7 @@ pub fn words(entry: &Entry) -> String {
         Block::Text { text } => text.clone(),
         Block::ToolCall { name, .. } => format!("call {name}"),
         Block::ToolResult { name, content, .. } => format!("{name}: {content}"),
+        Block::Image(image) => format!("image {}", image.media_type),
         Block::Native { vendor, .. } => format!("native {vendor}"),
     });
     blocks.collect::<Vec<_>>().join(", ")
@@ -60,7 +61,7 @@ fn all_done(view: &RunView) -> Vec<StepDone> {
 }
 
 fn finished(step: &Step, at: Timestamp) -> Step {
-    let usage = Usage { input_tokens: 10, output_tokens: 3, estimated: false };
+    let usage = Usage { input_tokens: 10, output_tokens: 3, estimated: false, ..Usage::default() };
     let state = StepState::Done { outcome: StepOutcome::Ok, at, took_ms: 7, usage };
     Step { state, ..step.clone() }
 }

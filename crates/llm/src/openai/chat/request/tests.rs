@@ -13,7 +13,13 @@ fn call(id: &str, name: &str, arguments: &str) -> Block {
 }
 
 fn result_of(call_id: &str, content: &str, is_error: bool) -> Block {
-    Block::ToolResult { call_id: call_id.into(), name: "t".into(), content: content.into(), is_error }
+    Block::ToolResult {
+        call_id: call_id.into(),
+        name: "t".into(),
+        content: content.into(),
+        is_error,
+        images: vec![],
+    }
 }
 
 fn native(vendor: &str, value: Value) -> Block {
@@ -31,13 +37,20 @@ fn request(messages: Vec<(Role, Vec<Block>)>, tools: Vec<ToolOffer>) -> ModelReq
         allow_private: false,
     };
     let messages = messages.into_iter().map(|(role, blocks)| Message { role, blocks }).collect();
-    ModelRequest { endpoint, system: String::new(), messages, tools, request_id: "r".into() }
+    ModelRequest {
+        endpoint,
+        system: String::new(),
+        messages,
+        tools,
+        output_schema: None,
+        request_id: "r".into(),
+    }
 }
 
 fn wire(request: &ModelRequest) -> Value {
     let names = ToolNames::new(&request.tools);
-    let options = Options::read(&request.endpoint).unwrap();
-    serde_json::from_slice(&body(request, &names, &options).unwrap()).unwrap()
+    let options = Options::read(&request.endpoint, &[super::super::OPTIONS]).unwrap();
+    serde_json::from_slice(&body(request, "gpt-x", "openai", &names, options).unwrap()).unwrap()
 }
 
 #[track_caller]
@@ -96,16 +109,6 @@ fn results_stand_before_what_people_said_since() {
             {"role": "user", "content": "and now?"},
         ]),
     );
-}
-
-#[test]
-fn arguments_that_are_no_object_go_back_as_an_empty_one() {
-    for arguments in ["", "{", "[1]", "null", "\"a\"", "{\"a\":}", "{} {}"] {
-        assert_eq!(arguments_object(arguments), "{}", "{arguments}");
-    }
-    for arguments in ["{}", " {\"a\": [1]} "] {
-        assert_eq!(arguments_object(arguments), arguments);
-    }
 }
 
 #[test]
@@ -178,4 +181,38 @@ fn an_option_about_tools_is_left_out_without_any() {
     request.endpoint.options.insert("temperature".into(), "0".into());
     let body = wire(&request);
     assert_eq!((&body["temperature"], body.get("parallel_tool_calls")), (&json!(0), None));
+}
+
+#[test]
+fn images_are_shown_by_the_user_wherever_they_come_from() {
+    let image = |data: &str| Image { media_type: "image/png".into(), data: data.into() };
+    let mut of_tool = result_of("c1", "a map", false);
+    if let Block::ToolResult { images, .. } = &mut of_tool {
+        images.push(image("QQ=="));
+    }
+    let url = |data: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
+    check_messages(
+        vec![
+            (Role::User, vec![text("what is this?"), Block::Image(image("QUJD"))]),
+            (Role::Assistant, vec![call("c1", "t", "{}")]),
+            (Role::Tool, vec![of_tool]),
+        ],
+        json!([
+            {"role": "user", "content": [{"type": "text", "text": "what is this?"}, url("QUJD")]},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a map"},
+            {"role": "user", "content": [url("QQ==")]},
+        ]),
+    );
+}
+
+#[test]
+fn an_answer_may_have_a_schema() {
+    let mut request = request(vec![(Role::User, vec![text("hi")])], vec![]);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    request.output_schema = Some(schema.clone());
+    let format = json!({"name": "answer", "schema": schema, "strict": false});
+    assert_eq!(wire(&request)["response_format"], json!({"type": "json_schema", "json_schema": format}));
 }

@@ -2,20 +2,15 @@
 
 use serde_json::json;
 
-use super::*;
-use crate::ToolOffer;
+use ostler_kernel::Block;
 
-fn peer() -> Peer {
-    Peer { endpoint: "main".into(), secret: Some("hush-hush".into()) }
-}
+use super::*;
+use crate::{Completion, ToolOffer, draft::put_together, names::ToolNames};
 
 fn read(chunks: &[Value], max: usize) -> Result<Completion, Failure> {
     let offer = ToolOffer { name: "a.b".into(), description: String::new(), schema: Value::Null };
-    let mut answer = Answer::new(ToolNames::new(&[offer]), max);
-    for chunk in chunks {
-        answer.take_json(&peer(), chunk.to_string().as_bytes())?;
-    }
-    Ok(answer.complete())
+    let (_, completion) = put_together("openai", Answer::default(), &[offer], max, chunks)?;
+    Ok(completion)
 }
 
 fn delta(delta: Value) -> Value {
@@ -141,7 +136,7 @@ fn the_end_is_what_really_ended_it() {
 #[test]
 fn usage_that_makes_no_sense_was_not_reported() {
     let usage = |usage: Value| read(&[json!({"choices": [], "usage": usage})], 1000).unwrap().usage;
-    let counted = Usage { input_tokens: 7, output_tokens: 3, estimated: false };
+    let counted = Usage { input_tokens: 7, output_tokens: 3, estimated: false, ..Usage::default() };
     assert_eq!(usage(json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10})), Some(counted));
     let huge = i64::MAX as u64;
     let counted = usage(json!({"prompt_tokens": huge, "completion_tokens": huge})).unwrap();
@@ -179,7 +174,7 @@ fn an_answer_has_a_bound() {
 
 #[test]
 fn broken_chunks_are_a_bad_answer() {
-    let mut answer = Answer::new(ToolNames::default(), 1000);
+    let mut draft = Draft::new(String::new(), ToolNames::default(), 1000);
     let broken: [&[u8]; 4] = [
         b"{\"choices\": [",
         b"hello",
@@ -187,7 +182,7 @@ fn broken_chunks_are_a_bad_answer() {
         b"{\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}",
     ];
     for json in broken {
-        let failure = answer.take_json(&peer(), json).unwrap_err();
+        let failure = Answer::default().take(&Peer::for_test(), &mut draft, json).unwrap_err();
         assert_eq!(failure.code, "model_bad_answer");
         assert!(failure.is_retryable());
     }

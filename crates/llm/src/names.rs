@@ -6,8 +6,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use crate::ToolOffer;
 
 /// Only the names that need an alias are in here: mostly none.
-#[derive(Debug, Default)]
-pub(super) struct ToolNames {
+#[derive(Debug, Default, Clone)]
+pub(crate) struct ToolNames {
     aliases: BTreeMap<String, String>,
     originals: BTreeMap<String, String>,
 }
@@ -15,7 +15,7 @@ pub(super) struct ToolNames {
 const MAX_LENGTH: usize = 64;
 
 impl ToolNames {
-    pub(super) fn new(offers: &[ToolOffer]) -> Self {
+    pub(crate) fn new(offers: &[ToolOffer]) -> Self {
         let mut names = Self::default();
         for offer in offers.iter().filter(|offer| !is_allowed(&offer.name)) {
             let is_taken = |alias: &str, names: &Self| {
@@ -36,7 +36,7 @@ impl ToolNames {
     }
 
     /// Also for names in the transcript that are no longer, or never were, on offer.
-    pub(super) fn to_wire<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
+    pub(crate) fn to_wire<'n>(&'n self, name: &'n str) -> Cow<'n, str> {
         match self.aliases.get(name) {
             Some(alias) => Cow::Borrowed(alias),
             None if is_allowed(name) => Cow::Borrowed(name),
@@ -44,13 +44,18 @@ impl ToolNames {
         }
     }
 
-    pub(super) fn original(&self, name: String) -> String {
+    pub(crate) fn original(&self, name: String) -> String {
         self.originals.get(&name).cloned().unwrap_or(name)
     }
 }
 
+/// What every vendor allows: one of them wants a letter or an underline first.
 fn is_allowed(name: &str) -> bool {
-    (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(is_allowed_letter)
+    name.len() <= MAX_LENGTH && name.starts_with(is_first) && name.chars().all(is_allowed_letter)
+}
+
+fn is_first(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
 }
 
 fn is_allowed_letter(c: char) -> bool {
@@ -59,7 +64,8 @@ fn is_allowed_letter(c: char) -> bool {
 
 fn allowed(name: &str) -> String {
     let letters = name.chars().map(|c| if is_allowed_letter(c) { c } else { '_' });
-    let name: String = letters.take(MAX_LENGTH).collect();
+    let first = name.chars().next().filter(|c| is_allowed_letter(*c) && !is_first(*c)).map(|_| '_');
+    let name: String = first.into_iter().chain(letters).take(MAX_LENGTH).collect();
     if name.is_empty() { "tool".to_owned() } else { name }
 }
 
@@ -93,7 +99,16 @@ mod tests {
     #[test]
     fn others_get_an_alias_of_their_own_and_come_back() {
         let long = "x".repeat(80);
-        let offered = ["memory.read", "memory/read", "memory_read", "grüße", "", &long, &format!("{long}y")];
+        let offered = [
+            "memory.read",
+            "memory/read",
+            "memory_read",
+            "grüße",
+            "",
+            "3d-print",
+            &long,
+            &format!("{long}y"),
+        ];
         let names = names(&offered);
         let mut aliases = offered.map(|name| names.to_wire(name).into_owned());
         for (alias, name) in aliases.iter().zip(offered) {

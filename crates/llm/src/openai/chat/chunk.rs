@@ -63,6 +63,24 @@ pub(super) struct WireUsage {
     pub(super) prompt_tokens: Option<Number>,
     #[serde(default)]
     pub(super) completion_tokens: Option<Number>,
+    #[serde(default)]
+    pub(super) prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    pub(super) completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PromptDetails {
+    #[serde(default)]
+    pub(super) cached_tokens: Option<Number>,
+    #[serde(default)]
+    pub(super) cache_write_tokens: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct CompletionDetails {
+    #[serde(default)]
+    pub(super) reasoning_tokens: Option<Number>,
 }
 
 /// By hand, because serde's own way to keep unknown fields copies every field first, and this is the one type

@@ -1,40 +1,54 @@
-//! What goes out: our conversation in the vendor's words.
-//!
-//! What this wire can't carry is settled here. It has no mark for a failed tool, so the result says it. It
-//! wants the arguments of a past call to be a JSON object, and some servers break on anything else, so what
-//! a model wrote wrongly goes back as `{}`: to show it its own broken text would teach it to write more of
-//! that, and the tool's result right behind it says what was wrong.
+//! What goes out: our conversation in the words of chat completions. The wire has no mark for a failed tool, so the
+//! result says it; and no image in a tool's result, so the user shows it.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use ostler_kernel::{Block, Role};
-use serde::{Serialize, de::IgnoredAny};
+use ostler_kernel::{Block, Failure, Role, conversation::Image};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{names::ToolNames, options::Options};
-use crate::{Message, ModelRequest, ToolOffer};
-
-/// Marks the native blocks that are ours to give back.
-pub(super) const VENDOR: &str = "openai";
+use crate::{
+    Message, ModelRequest, ToolOffer,
+    call::written,
+    names::ToolNames,
+    options::Options,
+    schema::{self, parameters},
+};
 
 /// The vendor refuses longer ones.
 const MAX_DESCRIPTION: usize = 1024;
 
-pub(super) fn body(
+pub(crate) fn body(
     request: &ModelRequest,
+    model: &str,
+    mark: &str,
     names: &ToolNames,
-    options: &Options,
-) -> serde_json::Result<Vec<u8>> {
+    mut options: Options,
+) -> Result<Vec<u8>, Failure> {
     let has_tools = !request.tools.is_empty();
-    let is_used = |(name, _): &(&&'static str, &Value)| has_tools || **name != "parallel_tool_calls";
-    serde_json::to_vec(&Body {
-        model: &request.endpoint.model,
-        messages: messages(request, names),
+    if !has_tools {
+        options.take("parallel_tool_calls");
+    }
+    if request.output_schema.is_some() {
+        options.take("response_format");
+    }
+    written(&Body {
+        model,
+        messages: messages(request, mark, names),
         tools: request.tools.iter().map(|offer| tool(offer, names)).collect(),
         tool_choice: has_tools.then_some("auto"),
+        response_format: request.output_schema.as_ref().map(response_format),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        options: options.fields.iter().filter(is_used).collect(),
+        options: options.rest(),
+    })
+}
+
+fn response_format(schema: &Value) -> Value {
+    let strict = schema::is_strict(schema);
+    json!({
+        "type": "json_schema",
+        "json_schema": {"name": schema::ANSWER, "schema": schema, "strict": strict},
     })
 }
 
@@ -48,8 +62,10 @@ struct Body<'r> {
     tool_choice: Option<&'static str>,
     stream: bool,
     stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
     #[serde(flatten)]
-    options: BTreeMap<&'r &'static str, &'r Value>,
+    options: &'r BTreeMap<&'static str, Value>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +80,7 @@ enum WireMessage<'r> {
         content: &'r str,
     },
     User {
-        content: Cow<'r, str>,
+        content: Content<'r>,
     },
     Assistant {
         content: Option<Cow<'r, str>>,
@@ -77,6 +93,25 @@ enum WireMessage<'r> {
         tool_call_id: &'r str,
         content: Cow<'r, str>,
     },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'r> {
+    Text(Cow<'r, str>),
+    Parts(Vec<Part<'r>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'r> {
+    Text { text: Cow<'r, str> },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -106,7 +141,7 @@ struct WireOffer<'r> {
     parameters: Cow<'r, Value>,
 }
 
-fn messages<'r>(request: &'r ModelRequest, names: &'r ToolNames) -> Vec<WireMessage<'r>> {
+fn messages<'r>(request: &'r ModelRequest, mark: &str, names: &'r ToolNames) -> Vec<WireMessage<'r>> {
     let mut wire = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         wire.push(WireMessage::System { content: &request.system });
@@ -114,7 +149,7 @@ fn messages<'r>(request: &'r ModelRequest, names: &'r ToolNames) -> Vec<WireMess
     for message in &request.messages {
         match message.role {
             Role::User | Role::Tool => push_heard(message, &mut wire),
-            Role::Assistant => wire.extend(assistant(message, names)),
+            Role::Assistant => wire.extend(assistant(message, mark, names)),
         }
     }
     wire
@@ -124,34 +159,50 @@ fn messages<'r>(request: &'r ModelRequest, names: &'r ToolNames) -> Vec<WireMess
 fn push_heard<'r>(message: &'r Message, wire: &mut Vec<WireMessage<'r>>) {
     let results = message.blocks.iter().filter_map(|block| match block {
         Block::ToolResult { call_id, content, is_error, .. } => {
-            Some(WireMessage::Tool { tool_call_id: call_id, content: result(content, *is_error) })
+            Some(WireMessage::Tool { tool_call_id: call_id, content: schema::result(content, *is_error) })
         }
-        Block::Text { .. } | Block::ToolCall { .. } | Block::Native { .. } => None,
+        Block::Text { .. } | Block::ToolCall { .. } | Block::Image(_) | Block::Native { .. } => None,
     });
     wire.extend(results);
-    let content = joined(&message.blocks, "\n\n");
-    if !content.is_empty() {
-        wire.push(WireMessage::User { content });
+    let text = joined(&message.blocks, "\n\n");
+    let images: Vec<&Image> = message.blocks.iter().flat_map(images).collect();
+    if images.is_empty() {
+        if !text.is_empty() {
+            wire.push(WireMessage::User { content: Content::Text(text) });
+        }
+        return;
+    }
+    let text = (!text.is_empty()).then_some(Part::Text { text });
+    let images =
+        images.into_iter().map(|image| Part::ImageUrl { image_url: ImageUrl { url: image.data_url() } });
+    wire.push(WireMessage::User { content: Content::Parts(text.into_iter().chain(images).collect()) });
+}
+
+fn images(block: &Block) -> &[Image] {
+    match block {
+        Block::Image(image) => std::slice::from_ref(image),
+        Block::ToolResult { images, .. } => images,
+        Block::Text { .. } | Block::ToolCall { .. } | Block::Native { .. } => &[],
     }
 }
 
 /// What the model said; nothing if it said nothing, since the wire allows no empty message.
-fn assistant<'r>(message: &'r Message, names: &'r ToolNames) -> Option<WireMessage<'r>> {
+fn assistant<'r>(message: &'r Message, mark: &str, names: &'r ToolNames) -> Option<WireMessage<'r>> {
     let mut tool_calls = Vec::new();
     let mut native = BTreeMap::new();
     for block in &message.blocks {
         match block {
             Block::ToolCall { id, name, arguments } => {
                 let function =
-                    WireFunction { name: names.to_wire(name), arguments: arguments_object(arguments) };
+                    WireFunction { name: names.to_wire(name), arguments: schema::arguments(arguments) };
                 tool_calls.push(WireCall { id, r#type: "function", function });
             }
-            Block::Native { vendor, value: Value::Object(fields) } if vendor == VENDOR => {
+            Block::Native { vendor, value: Value::Object(fields) } if vendor == mark => {
                 let foreign = |name: &str| !["role", "content", "tool_calls"].contains(&name);
                 let fields = fields.iter().filter(|(name, _)| foreign(name));
                 native.extend(fields.map(|(name, value)| (name.as_str(), value)));
             }
-            Block::Text { .. } | Block::ToolResult { .. } | Block::Native { .. } => {}
+            Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => {}
         }
     }
     let content = Some(joined(&message.blocks, "")).filter(|text| !text.is_empty());
@@ -160,26 +211,9 @@ fn assistant<'r>(message: &'r Message, names: &'r ToolNames) -> Option<WireMessa
 }
 
 fn joined<'r>(blocks: &'r [Block], between: &str) -> Cow<'r, str> {
-    let mut texts = blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Native { .. } => None,
-    });
+    let mut texts = blocks.iter().filter_map(Block::text);
     let Some(first) = texts.next() else { return Cow::Borrowed("") };
     texts.fold(Cow::Borrowed(first), |joined, text| Cow::Owned(joined.into_owned() + between + text))
-}
-
-fn result(content: &str, is_error: bool) -> Cow<'_, str> {
-    let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
-    match is_error && !says_so {
-        true => Cow::Owned(format!("error: {content}")),
-        false => Cow::Borrowed(content),
-    }
-}
-
-fn arguments_object(arguments: &str) -> &str {
-    let is_object =
-        arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
-    if is_object { arguments } else { "{}" }
 }
 
 fn tool<'r>(offer: &'r ToolOffer, names: &'r ToolNames) -> WireTool<'r> {
@@ -191,25 +225,6 @@ fn tool<'r>(offer: &'r ToolOffer, names: &'r ToolNames) -> WireTool<'r> {
     WireTool {
         r#type: "function",
         function: WireOffer { name: names.to_wire(&offer.name), description, parameters },
-    }
-}
-
-/// A schema as the vendor wants it: of an object, with properties.
-fn parameters(schema: &Value) -> Cow<'_, Value> {
-    let is_empty = schema.as_object().is_some_and(serde_json::Map::is_empty);
-    if schema.is_null() || is_empty {
-        return Cow::Owned(json!({
-            "type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"],
-        }));
-    }
-    match schema.as_object() {
-        Some(fields) if !(fields.contains_key("type") && fields.contains_key("properties")) => {
-            let mut fields = fields.clone();
-            fields.entry("type").or_insert_with(|| json!("object"));
-            fields.entry("properties").or_insert_with(|| json!({}));
-            Cow::Owned(Value::Object(fields))
-        }
-        _ => Cow::Borrowed(schema),
     }
 }
 

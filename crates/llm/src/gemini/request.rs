@@ -1,0 +1,189 @@
+//! What goes out: our conversation as contents of parts.
+
+use ostler_kernel::{Block, Failure, Role, conversation::Image};
+use serde_json::{Map, Value, json};
+
+use super::MARK;
+use crate::{
+    Message, ModelRequest, ToolOffer, call::written, failure, names::ToolNames, options::Options, schema,
+};
+
+/// The vendor's own word for a call that no model of its kind has made. Its newer models refuse one without any.
+const FOREIGN: &str = "skip_thought_signature_validator";
+
+/// What a user says who says nothing.
+const NOTHING: &str = "(no text)";
+
+/// The vendor's models are shown these.
+const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+
+pub(super) fn body(
+    request: &ModelRequest,
+    names: &ToolNames,
+    mut options: Options,
+) -> Result<Vec<u8>, Failure> {
+    let writer =
+        Writer { names, endpoint: &request.endpoint.endpoint, signs: is_strict(&request.endpoint.model) };
+    let mut body = Map::new();
+    body.insert("contents".into(), writer.contents(&request.messages)?.into());
+    if !request.system.trim().is_empty() {
+        body.insert("systemInstruction".into(), json!({"parts": [{"text": request.system}]}));
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(|offer| tool(offer, names)).collect();
+        body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
+    }
+    options.move_to(&mut body, "safety_settings", "safetySettings");
+    options.move_to(&mut body, "cached_content", "cachedContent");
+    let config = generation_config(options, request.output_schema.as_ref());
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), config.into());
+    }
+    written(&body)
+}
+
+/// From its third generation on the vendor refuses calls without a signature. Whoever is not known to be older is taken
+/// to be newer.
+fn is_strict(model: &str) -> bool {
+    !["gemini-1", "gemini-2", "gemma"].iter().any(|old| model.contains(old))
+}
+
+fn generation_config(mut options: Options, output: Option<&Value>) -> Map<String, Value> {
+    let mut config = Map::new();
+    let mut thinking = Map::new();
+    options.move_to(&mut thinking, "reasoning_effort", "thinkingLevel");
+    options.move_to(&mut thinking, "thinking_level", "thinkingLevel");
+    options.move_to(&mut thinking, "thinking_budget", "thinkingBudget");
+    options.move_to(&mut thinking, "include_thoughts", "includeThoughts");
+    if !thinking.is_empty() {
+        thinking.entry("includeThoughts").or_insert(Value::Bool(true));
+        config.insert("thinkingConfig".into(), thinking.into());
+    }
+    if let Some(stop) = options.take_list("stop") {
+        config.insert("stopSequences".into(), stop);
+    }
+    for (name, field) in [
+        ("frequency_penalty", "frequencyPenalty"),
+        ("max_tokens", "maxOutputTokens"),
+        ("presence_penalty", "presencePenalty"),
+        ("seed", "seed"),
+        ("temperature", "temperature"),
+        ("top_k", "topK"),
+        ("top_p", "topP"),
+    ] {
+        options.move_to(&mut config, name, field);
+    }
+    if let Some(output) = output {
+        config.insert("responseMimeType".into(), "application/json".into());
+        config.insert("responseJsonSchema".into(), output.clone());
+    }
+    config
+}
+
+struct Writer<'r> {
+    names: &'r ToolNames,
+    endpoint: &'r str,
+    /// A call without a signature gets the vendor's word for foreign ones.
+    signs: bool,
+}
+
+impl Writer<'_> {
+    /// Neighbours of one role become one content: what was left out may have stood between them.
+    fn contents(&self, messages: &[Message]) -> Result<Vec<Value>, Failure> {
+        let mut wire: Vec<(&str, Vec<Value>)> = Vec::with_capacity(messages.len());
+        for message in messages {
+            let (role, parts) = match message.role {
+                Role::User | Role::Tool => ("user", self.heard(&message.blocks)?),
+                Role::Assistant => ("model", self.said(&message.blocks)),
+            };
+            match wire.last_mut() {
+                _ if parts.is_empty() => {}
+                Some((last, before)) if *last == role => before.extend(parts),
+                _ => wire.push((role, parts)),
+            }
+        }
+        Ok(wire.into_iter().map(|(role, parts)| json!({"role": role, "parts": parts})).collect())
+    }
+
+    /// The results that the model waits for first, then what people said, and all that is shown.
+    fn heard(&self, blocks: &[Block]) -> Result<Vec<Value>, Failure> {
+        let mut parts: Vec<Value> = blocks.iter().filter_map(|block| self.result(block)).collect();
+        for block in blocks {
+            match block {
+                Block::Text { text } if !text.is_empty() => parts.push(json!({"text": text})),
+                Block::Image(image) => parts.push(self.picture(image)?),
+                Block::ToolResult { images, .. } => {
+                    for image in images {
+                        parts.push(self.picture(image)?);
+                    }
+                }
+                Block::Text { .. } | Block::ToolCall { .. } | Block::Native { .. } => {}
+            }
+        }
+        if parts.is_empty() && !blocks.is_empty() {
+            parts.push(json!({"text": NOTHING}));
+        }
+        Ok(parts)
+    }
+
+    fn said(&self, blocks: &[Block]) -> Vec<Value> {
+        let mut parts: Vec<Value> = Vec::with_capacity(blocks.len());
+        let mut signature: Option<Value> = None;
+        for block in blocks {
+            let mut part = match block {
+                Block::Text { text } if !text.is_empty() => json!({"text": text}),
+                Block::ToolCall { id, name, arguments } => {
+                    let args = schema::arguments_value(arguments);
+                    json!({"functionCall": {"id": id, "name": self.names.to_wire(name), "args": args}})
+                }
+                Block::Native { vendor, value } if vendor == MARK => match is_bare(value) {
+                    true => {
+                        signature = value.get("thoughtSignature").cloned();
+                        continue;
+                    }
+                    false => value.clone(),
+                },
+                Block::Text { .. } | Block::Native { .. } | Block::ToolResult { .. } | Block::Image(_) => {
+                    continue;
+                }
+            };
+            if let Some(signature) = signature.take() {
+                part["thoughtSignature"] = signature;
+            }
+            parts.push(part);
+        }
+        // A call of the model is signed on the first of those that it made at once.
+        let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+        if let Some(first) = first.filter(|first| self.signs && first.get("thoughtSignature").is_none()) {
+            first["thoughtSignature"] = FOREIGN.into();
+        }
+        parts
+    }
+
+    fn result(&self, block: &Block) -> Option<Value> {
+        let Block::ToolResult { call_id, name, content, is_error, .. } = block else { return None };
+        let response = if *is_error { json!({"error": content}) } else { json!({"output": content}) };
+        let name = self.names.to_wire(name);
+        Some(json!({"functionResponse": {"id": call_id, "name": name, "response": response}}))
+    }
+
+    fn picture(&self, image: &Image) -> Result<Value, Failure> {
+        if !IMAGES.contains(&image.media_type.as_str()) {
+            return Err(failure::image_refused(self.endpoint, &image.media_type));
+        }
+        Ok(json!({"inlineData": {"mimeType": image.media_type, "data": image.data}}))
+    }
+}
+
+/// A signature that belongs to the part behind it, and no part of its own.
+fn is_bare(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("thoughtSignature"))
+}
+
+fn tool(offer: &ToolOffer, names: &ToolNames) -> Value {
+    json!({
+        "name": names.to_wire(&offer.name),
+        "description": offer.description,
+        "parametersJsonSchema": schema::parameters(&offer.schema),
+    })
+}

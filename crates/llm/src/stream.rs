@@ -1,0 +1,152 @@
+//! What comes back, as it comes: the events or lines of a stream. An answer in one piece, though a stream was asked
+//! for, is read as well.
+
+use std::time::Duration;
+
+use ostler_kernel::Failure;
+use ostler_net::Response;
+
+use crate::{
+    Part,
+    call::{Peer, Reading},
+    draft::Draft,
+    failure,
+    lines::LineReader,
+    sse::SseReader,
+};
+
+/// How long the end of a stream may come behind its last event before the connection is given up.
+const END_PATIENCE: Duration = Duration::from_millis(20);
+
+/// How a stream is cut into events.
+pub(crate) enum Framing {
+    Events(SseReader),
+    Lines(LineReader),
+}
+
+impl Framing {
+    pub(crate) fn events(max: usize) -> Self {
+        Framing::Events(SseReader::new(max))
+    }
+
+    pub(crate) fn lines(max: usize) -> Self {
+        Framing::Lines(LineReader::new(max))
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Framing::Events(reader) => reader.push(bytes),
+            Framing::Lines(reader) => reader.push(bytes),
+        }
+    }
+
+    /// The next event that is there as a whole; an error if one is too long.
+    fn next(&mut self) -> Result<Option<&[u8]>, ()> {
+        match self {
+            Framing::Events(reader) => reader.next().map_err(|_| ()),
+            Framing::Lines(reader) => reader.next().map_err(|_| ()),
+        }
+    }
+
+    /// What the end of the stream completes.
+    fn rest(&mut self) -> Option<&[u8]> {
+        match self {
+            Framing::Events(_) => None,
+            Framing::Lines(reader) => reader.rest(),
+        }
+    }
+}
+
+/// A call as it goes on.
+pub(crate) struct Reader {
+    peer: Peer,
+    /// None once all has been received.
+    response: Option<Response>,
+    framing: Framing,
+    reading: Box<dyn Reading>,
+    /// None once the whole answer was given.
+    draft: Option<Draft>,
+}
+
+impl Reader {
+    pub(crate) fn streaming(
+        peer: Peer,
+        response: Response,
+        draft: Draft,
+        reading: Box<dyn Reading>,
+        framing: Framing,
+    ) -> Self {
+        Self { peer, response: Some(response), framing, reading, draft: Some(draft) }
+    }
+
+    /// Reads an answer that comes in one piece.
+    pub(crate) async fn whole(
+        peer: Peer,
+        mut response: Response,
+        mut draft: Draft,
+        mut reading: Box<dyn Reading>,
+    ) -> Result<Self, Failure> {
+        let body = response.bytes_up_to(draft.max() as u64).await;
+        let body = body.map_err(|error| failure::of_net(&peer.endpoint, &error))?;
+        reading.take(&peer, &mut draft, &body)?;
+        draft.check(&peer)?;
+        if !draft.has_ended() && draft.pieces.is_empty() {
+            return Err(failure::bad_answer(&peer.endpoint, "there is no answer in it"));
+        }
+        let framing = Framing::events(0);
+        Ok(Self { peer, response: None, framing, reading, draft: Some(draft) })
+    }
+
+    /// More text or thinking, all that has come at once, or the whole answer at the end.
+    pub(crate) async fn next_part(&mut self) -> Result<Part, Failure> {
+        let Some(mut draft) = self.draft.take() else { return Err(failure::stream_cut(&self.peer.endpoint)) };
+        loop {
+            self.take_events(&mut draft)?;
+            if let Some(part) = draft.take_fresh() {
+                self.draft = Some(draft);
+                return Ok(part);
+            }
+            let Some(response) = self.response.as_mut() else {
+                self.reading.end(&mut draft);
+                return Ok(Part::Done(draft.complete()));
+            };
+            if draft.is_closed {
+                response.await_end(END_PATIENCE).await;
+                self.response = None;
+                continue;
+            }
+            match response.next().await {
+                Some(Ok(bytes)) => self.framing.push(&bytes),
+                Some(Err(error)) => return Err(failure::of_net(&self.peer.endpoint, &error)),
+                None => self.take_end(&mut draft)?,
+            }
+        }
+    }
+
+    /// Takes the events that are there.
+    fn take_events(&mut self, draft: &mut Draft) -> Result<(), Failure> {
+        loop {
+            match self.framing.next() {
+                Ok(None) => return Ok(()),
+                Ok(Some(b"[DONE]")) => draft.is_closed = true,
+                Ok(Some(json)) => self.reading.take(&self.peer, draft, json)?,
+                Err(()) => return Err(failure::too_large(&self.peer.endpoint, draft.max())),
+            }
+            draft.check(&self.peer)?;
+        }
+    }
+
+    /// Not every vendor says that its stream is over, but an answer without its reason to end was cut.
+    fn take_end(&mut self, draft: &mut Draft) -> Result<(), Failure> {
+        if let Some(rest) = self.framing.rest() {
+            // A line that breaks off is no bad answer: it is a cut one.
+            let taken = self.reading.take(&self.peer, draft, rest);
+            taken.map_err(|_| failure::stream_cut(&self.peer.endpoint))?;
+        }
+        self.response = None;
+        match draft.has_ended() {
+            true => Ok(()),
+            false => Err(failure::stream_cut(&self.peer.endpoint)),
+        }
+    }
+}
