@@ -9,8 +9,8 @@ pub mod estimate;
 mod failure;
 pub mod mock;
 pub mod openai;
+pub mod redacting;
 pub mod registry;
-pub mod secret;
 mod sse;
 
 use std::pin::Pin;
@@ -22,8 +22,10 @@ pub use codes::CODES;
 pub use estimate::estimate;
 /// The client that [`Registry::standard`] is given, for whoever equips a worker.
 pub use ostler_net as net;
+pub use ostler_secrets as secrets;
+pub use ostler_secrets::Secrets;
+pub use redacting::Redacting;
 pub use registry::{Provider, Registry};
-pub use secret::{Secrets, variable as secret_variable};
 
 /// One call of a model.
 #[derive(Debug, Clone, PartialEq)]

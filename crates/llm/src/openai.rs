@@ -12,6 +12,7 @@ mod stream;
 use futures_util::stream::unfold;
 use ostler_kernel::Failure;
 use ostler_net::{Client, HeaderMap, HeaderValue, Request, header};
+use ostler_secrets::SecretText;
 
 use self::{answer::Answer, names::ToolNames, options::Options, stream::Reader};
 use crate::{ModelRequest, Part, Parts, Provider, Secrets, failure};
@@ -62,7 +63,7 @@ struct Call {
 /// Whom we talk to, for messages: its name, and the key that must not be in any.
 struct Peer {
     endpoint: String,
-    secret: Option<String>,
+    secret: Option<SecretText>,
 }
 
 impl Phase {
@@ -85,8 +86,11 @@ impl Phase {
 impl Call {
     async fn begin(self: Box<Self>) -> Result<Reader, Failure> {
         let endpoint = &self.request.endpoint;
-        let secret = endpoint.secret_ref.as_deref().map(|reference| self.secrets.resolve(reference));
-        let peer = Peer { endpoint: endpoint.endpoint.clone(), secret: secret.transpose()? };
+        let secret = match &endpoint.secret_ref {
+            Some(reference) => Some(self.secrets.resolve(reference, &self.request.request_id).await?),
+            None => None,
+        };
+        let peer = Peer { endpoint: endpoint.endpoint.clone(), secret };
         let names = ToolNames::new(&self.request.tools);
         let outgoing = self.outgoing(&peer, &names)?;
         let response = self.client.send(outgoing).await;
@@ -130,7 +134,7 @@ fn headers(peer: &Peer, request_id: &str) -> Result<HeaderMap, Failure> {
         headers.insert("x-request-id", request_id);
     }
     if let Some(secret) = &peer.secret {
-        let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).map_err(|_| {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", secret.expose())).map_err(|_| {
             let message = format!("the secret of endpoint `{}` can't stand in a header", peer.endpoint);
             Failure::permanent("secret_invalid", message)
         })?;
@@ -145,7 +149,7 @@ impl Peer {
     fn quote(&self, said: &[u8]) -> String {
         let shown = ostler_net::excerpt(said, 300);
         match &self.secret {
-            Some(secret) => shown.replace(secret.as_str(), "[REDACTED]"),
+            Some(secret) => shown.replace(secret.expose(), "[REDACTED]"),
             None => shown,
         }
     }

@@ -32,6 +32,7 @@ mod sse;
 
 mod data_folder;
 mod open_files;
+mod secret_keys;
 mod store;
 mod telemetry;
 mod tls;
@@ -44,5 +45,7 @@ pub use metrics::{Metric, described as metrics};
 pub use openapi::description;
 pub use routes::{Need, Route, table as route_table};
 pub use server::{Server, StartError, start};
+pub use ostler_control::secrets::{Redactor, SecretText};
+pub use secret_keys::KeyReadError;
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
 pub use tls::TlsSetupError;

@@ -17,7 +17,7 @@ use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
 
 fn registry() -> Registry {
     let runtime = TokioRuntime::new();
-    Registry::standard(Client::new(runtime.clone()).unwrap(), runtime).unwrap()
+    Registry::standard(Client::new(runtime.clone()).unwrap(), runtime, secrets()).unwrap()
 }
 
 fn request(endpoint: String) -> ToolRequest {
@@ -32,6 +32,7 @@ fn request(endpoint: String) -> ToolRequest {
         timeout_ms: 5_000,
         retry,
         allow_private: true,
+        auth: None,
     };
     ToolRequest {
         tool,

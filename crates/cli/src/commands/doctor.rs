@@ -1,7 +1,7 @@
 //! `ostler doctor`: looks at everything that may be wrong, and says what to do about it.
 
 mod machine;
-mod server;
+pub mod server;
 
 use clap::ValueEnum;
 use serde::Serialize;

@@ -52,7 +52,7 @@ mod tests {
         redactor.hide("geheimnis");
         assert_eq!(pieces(&redactor, &["das ge", "heimnis!", " ge"]), ["das ", "[REDACTED]!", " ", "ge"]);
         assert_eq!(pieces(&redactor, &["hello ", "world."]), ["hello ", "world.", ""]);
-        assert_eq!(pieces(&redactor, &["geh", "en"]), ["", "gehen", ""]);
+        assert_eq!(pieces(&redactor, &["geh", "en."]), ["", "gehen.", ""]);
     }
 
     proptest! {

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use ostler_control::{Control, ControlConfig};
 use ostler_kernel::{Runtime, runtime::timeout};
 use ostler_store::SqliteStore;
-use ostler_worker::{Equipment, Offer, WorkerConfig, start};
+use ostler_link::WorkerPort;
+use ostler_worker::{Equipment, KeptSecrets, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};
 use crate::sim::{
@@ -72,8 +73,10 @@ impl World {
         };
         self.executor.boot(node, false);
         let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, node);
+        let port: Arc<dyn WorkerPort> = Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime)));
         let equipment = Equipment {
-            port: Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime))),
+            secrets: KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime)),
+            port,
             gateway: Arc::new(SimGateway { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
             toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
             runner: Arc::new(SimRunner),

@@ -6,7 +6,7 @@ use super::*;
 use crate::ToolOffer;
 
 fn peer() -> Peer {
-    Peer { endpoint: "main".into(), secret: Some("hush-hush".into()) }
+    Peer { endpoint: "main".into(), secret: Some(ostler_secrets::SecretText::new("hush-hush")) }
 }
 
 fn read(chunks: &[Value], max: usize) -> Result<Completion, Failure> {
