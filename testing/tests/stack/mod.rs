@@ -40,8 +40,9 @@ impl Stack {
 
     pub fn on(store: Arc<dyn Store>, lease: Duration) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-        let control =
-            Control::new(store, Arc::clone(&runtime), ControlConfig { lease, ..ControlConfig::default() });
+        let keys = ostler_control::secrets::KeyRing::parse(&"07".repeat(32)).ok();
+        let config = ControlConfig { lease, keys, ..ControlConfig::default() };
+        let control = Control::new(store, Arc::clone(&runtime), config);
         let background = control.start();
         Self { control, runtime, _background: background, _folder: None }
     }

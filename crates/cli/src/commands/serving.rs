@@ -7,6 +7,7 @@ use ostler_server::{
 };
 use ostler_spec::GoDuration;
 use ostler_worker::Offer;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
@@ -32,8 +33,11 @@ pub struct StartArguments {
     pub force: bool,
 }
 
-/// Logs as the settings say.
+/// Logs as the settings say. From here on a crash leaves no image of the memory behind, in which secrets would stand.
 pub fn start_logging(settings: &Settings, is_quiet: bool, app: &App) -> Result<(), CommandError> {
+    if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
+        app.output.note(format!("warning: a crash may leave a core dump, with secrets in it: {error}"));
+    }
     let usual = if is_quiet { "warn" } else { "warn,ostler=info" };
     let filter = settings.text(&table::LOG).unwrap_or(usual);
     logging::start(settings.text(&table::LOG_FORMAT) == Some("json"), filter, app)
