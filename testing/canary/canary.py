@@ -164,6 +164,7 @@ class Scene:
             self.cli("describe", "task", task, status=None)
         self.cli("run", "talker", "hello", "--detach", "--name", "live", status=None)
         self.mistakes()
+        self.failing_starts()
         self.read_back()
 
     def people(self):
@@ -193,6 +194,25 @@ class Scene:
         self.ask("GET", "/v1/nothing", headers={"authorization": "Bearer " + self.canaries["worker token"]})
         self.cli("diff", "-f", self.file("tried.yaml", json.dumps(plain)), status=None)
         self.cli("validate", "-f", self.file("bad.yaml", json.dumps(plain | {"spec": {"data": {"value": secret}}})), status=None)
+
+    def failing_starts(self):
+        """Servers that can't start, and say why."""
+        password, key = self.canaries["database password"], self.canaries["encryption key"]
+        wrong = self.file("wrong.key", key[:-6])
+        for arguments, environment in [
+            (["server"], {"OSTLER_STORE": f"postgres://ostler:{password}@127.0.0.1:1/none"}),
+            (["server"], {"OSTLER_STORE": f"postgres://ostler:{password}@%2Fnowhere/none?nonsense=1"}),
+            (["server", "--secret-key-file", wrong], {}),
+            (["server"], {"OSTLER_SECRET_KEY": key[:-6]}),
+            (["server", "--tls-certificate", os.path.join(self.folder, "tls.key"), "--tls-key", os.path.join(self.folder, "tls.key")], {}),
+            (["worker", "--servers", "http://127.0.0.1:1", "--nonsense"], {"OSTLER_WORKER_TOKEN": self.canaries["worker token"]}),
+        ]:
+            folder = ["--data", os.path.join(self.folder, "failing")]
+            failed = subprocess.run(
+                [self.ostler, *arguments, *folder], env=ground.environment() | environment, capture_output=True, timeout=90
+            )
+            assert failed.returncode != 0, f"ostler {arguments} started"
+            self.shown.append((f"ostler {' '.join(arguments[:2])}, which fails", failed.stdout + failed.stderr))
 
     def read_back(self):
         for path in ["/v1/secrets", "/v1/secrets/model-key", "/v1/secrets/tools", "/v1/secret-keys", "/v1/agents", "/metrics"]:

@@ -223,7 +223,7 @@ impl Worker {
         held.renewed(sent_at, lease);
         let (deltas, emitted) = mpsc::channel(deltas::ROOM);
         let caller = Caller { worker: self.config.name.clone(), incarnation };
-        self.equipment.secrets.registered(&caller);
+        self.equipment.secrets.registered(&caller, &held);
         Incarnation {
             caller,
             slots: self.config.offer.slots as usize,

@@ -11,7 +11,7 @@ use ostler_agent::llm::secrets::{Asked, Resolver, SecretText};
 use ostler_kernel::{Failure, Runtime, StepId, runtime::timeout};
 use ostler_link::{Caller, LinkError, SecretAnswer, SecretRequest, WorkerPort, WorkerPortExt};
 
-use crate::insist;
+use crate::{held::Held, insist};
 
 /// How long the server may take. Longer than it takes to start anew.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,23 +19,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct KeptSecrets {
     port: Arc<dyn WorkerPort>,
     runtime: Arc<dyn Runtime>,
-    /// Who asks: this worker, as it last registered.
-    caller: Mutex<Option<Caller>>,
+    /// Who asks: this worker, as it last registered, with the lease that it has to stand under.
+    holder: Mutex<Option<Holder>>,
+}
+
+#[derive(Clone)]
+struct Holder {
+    caller: Caller,
+    held: Arc<Held>,
 }
 
 impl KeptSecrets {
     pub fn new(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Arc<Self> {
-        Arc::new(Self { port, runtime, caller: Mutex::default() })
+        Arc::new(Self { port, runtime, holder: Mutex::default() })
     }
 
-    pub(crate) fn registered(&self, caller: &Caller) {
-        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(caller.clone());
+    pub(crate) fn registered(&self, caller: &Caller, held: &Arc<Held>) {
+        let holder = Holder { caller: caller.clone(), held: Arc::clone(held) };
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
     }
 
-    fn request(&self, asked: &Asked<'_>) -> Option<SecretRequest> {
+    fn request(&self, asked: &Asked<'_>) -> Option<(SecretRequest, Arc<Held>)> {
         let step: StepId = asked.step.parse().ok()?;
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(SecretRequest { caller, run: step.run, reference: asked.reference.to_owned() })
+        let Holder { caller, held } = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some((SecretRequest { caller, run: step.run, reference: asked.reference.to_owned() }, held))
     }
 }
 
@@ -46,7 +53,7 @@ impl Resolver for KeptSecrets {
             let message = format!("the secret `{}` was not given: {message}", asked.reference);
             Failure::permanent("secret_refused", message)
         };
-        let request = self.request(asked).ok_or_else(|| refused("no run asks for it".to_owned()))?;
+        let (request, held) = self.request(asked).ok_or_else(|| refused("no run asks for it".to_owned()))?;
         let asking = insist(&*self.runtime, || self.port.secret(request.clone()));
         let unavailable = |why: &str| {
             let message = format!("the secret `{}` could not be asked for: {why}", asked.reference);
@@ -55,6 +62,10 @@ impl Resolver for KeptSecrets {
         let Ok(answer) = timeout(&*self.runtime, PATIENCE, asking).await else {
             return Err(unavailable("the server did not answer in time"));
         };
+        // The effect follows at once. Whoever stood still meanwhile must not begin what another one does by now.
+        if !held.lease_stands(self.runtime.monotonic()) {
+            return Err(unavailable("the lease ran out meanwhile"));
+        }
         match answer {
             Ok(SecretAnswer::Found { value }) => Ok(Some(SecretText::new(value.expose()))),
             // A server that does not know the question keeps none: it is of the version before.
