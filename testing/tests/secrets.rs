@@ -68,7 +68,8 @@ async fn what_a_model_repeats_is_hidden_in_the_log_and_in_deltas() {
 #[tokio::test]
 async fn only_who_holds_the_run_is_given_what_its_plan_names() {
     let stack = Stack::start(LEASE);
-    let _model = with_model(&stack, Script::function(|_| Turn::text("done").latency(Duration::from_secs(600)))).await;
+    let _model =
+        with_model(&stack, Script::function(|_| Turn::text("done").latency(Duration::from_secs(600)))).await;
     keep(&stack, "first-secret").await;
     stack.apply("Secret", "other", json!({"stringData": {"value": "others-secret"}})).await;
     let _worker = stack.worker("one", 4, Arc::clone(&stack.control) as _);

@@ -122,11 +122,16 @@ impl Control {
         kept: Option<(&&str, Place<'_>)>,
     ) -> Result<Option<String>, ControlError> {
         let Some((sealed, former_place)) = kept else {
-            return if written == KEPT { Ok(None) } else { seal(ring, place, &decoded(written), self).map(Some) };
+            return if written == KEPT {
+                Ok(None)
+            } else {
+                seal(ring, place, &decoded(written), self).map(Some)
+            };
         };
         let open = || ring.open(former_place, sealed).map_err(|error| wrong_keys(ring, &error));
         let value = if written == KEPT { open()? } else { decoded(written) };
-        let is_same = former_place == place && (written == KEPT || open().is_ok_and(|before| before == value));
+        let is_same =
+            former_place == place && (written == KEPT || open().is_ok_and(|before| before == value));
         if is_same { Ok(Some((*sealed).to_owned())) } else { seal(ring, place, &value, self).map(Some) }
     }
 }
@@ -194,5 +199,7 @@ fn nothing_to_keep(key: &str) -> Problem {
 
 fn wrong_keys(ring: &KeyRing, error: &OpenError) -> ControlError {
     let ids = ring.ids().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    ControlError::WrongKeys(format!("the store's secrets can't be opened with the keys of this server ({ids}): {error}"))
+    ControlError::WrongKeys(format!(
+        "the store's secrets can't be opened with the keys of this server ({ids}): {error}"
+    ))
 }

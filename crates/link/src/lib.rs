@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use message::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
-    RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer,
-    SecretRequest, SecretValue, Signal, SignalKind, SignalsRequest,
+    RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer, SecretRequest,
+    SecretValue, Signal, SignalKind, SignalsRequest,
 };
 pub use tokio_runtime::TokioRuntime;
 

@@ -127,7 +127,11 @@ mod tests {
         let whole = "it is geheim-wort-1, as I said; g";
         let blocks = vec![
             Block::Text { text: whole.into() },
-            Block::ToolCall { id: "1".into(), name: "t".into(), arguments: "{\"a\":\"geheim-wort-1\"}".into() },
+            Block::ToolCall {
+                id: "1".into(),
+                name: "t".into(),
+                arguments: "{\"a\":\"geheim-wort-1\"}".into(),
+            },
         ];
         let done = Part::Done(Completion { blocks, finish: Finish::Stop, usage: None });
         let script = vec![text("it is gehe"), text("im-wort"), text("-1, as I said; g"), Ok(done)];

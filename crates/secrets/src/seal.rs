@@ -165,7 +165,8 @@ pub(crate) mod tests {
             changed[index] = if changed[index] == b'B' { b'C' } else { b'B' };
             assert!(ring.open(PLACE, std::str::from_utf8(&changed).unwrap()).is_err(), "letter {index}");
         }
-        for text in ["", "geheim", "ostler-sealed-1:", "ostler-sealed-1:x:AAAA", &sealed[..sealed.len() - 8]] {
+        for text in ["", "geheim", "ostler-sealed-1:", "ostler-sealed-1:x:AAAA", &sealed[..sealed.len() - 8]]
+        {
             assert!(ring.open(PLACE, text).is_err(), "{text}");
         }
     }

@@ -80,7 +80,8 @@ async fn without_its_secret_a_tool_is_not_called() {
     assert_eq!((failure.code.as_str(), failure.is_retryable()), ("secret_resolution_failed", false));
     assert!(failure.message.contains("OSTLER_SECRET_OTHER"), "{failure}");
     for header in ["Host", "content-length", "not a header"] {
-        let failure = show(&server, "lookup", AuthForm::Header { header: header.to_owned() }).await.unwrap_err();
+        let failure =
+            show(&server, "lookup", AuthForm::Header { header: header.to_owned() }).await.unwrap_err();
         assert_eq!(failure.code, "runtime_policy_invalid");
         assert!(!failure.message.contains("hush"), "{failure}");
     }

@@ -33,7 +33,6 @@ use crate::held::Held;
 
 pub use codes::codes;
 pub use equip::EquipError;
-pub use secrets::KeptSecrets;
 pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};
@@ -41,6 +40,7 @@ pub use ostler_link::{
     TokioRuntime,
     grpc::client::{Dial, DialError, RemotePort, ServerAddress},
 };
+pub use secrets::KeptSecrets;
 
 /// How long steps under way may take to finish once the worker is told to stop.
 const GRACE: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@ use ostler_kernel::{
     Block, BlockerId, ErrorClass, Failure, Role, Runtime, Usage,
     run::{blocker::BlockerKind, end::Leave, journal::Progress},
 };
-use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
 use ostler_llm::secrets::{Asked, Resolver};
+use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
 use ostler_tools::{ToolRequest, Toolbox};
 use ostler_worker::KeptSecrets;
 

@@ -48,7 +48,8 @@ impl Stack {
     }
 
     pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
-        let equipment = Equipment::standard(port, Arc::clone(&self.runtime), Default::default()).expect("equipment");
+        let equipment =
+            Equipment::standard(port, Arc::clone(&self.runtime), Default::default()).expect("equipment");
         ostler_worker::start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment)
     }
 

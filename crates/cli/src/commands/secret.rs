@@ -122,7 +122,8 @@ async fn set(arguments: SetArguments, app: &App) -> Result<Exit, CommandError> {
 const TRIES: usize = 5;
 
 async fn put(client: &Client, name: &str, values: &values::Values) -> Result<(), ClientError> {
-    let mut data: Map<String, Value> = values.iter().map(|(key, value)| (key.clone(), json!(&**value))).collect();
+    let mut data: Map<String, Value> =
+        values.iter().map(|(key, value)| (key.clone(), json!(&**value))).collect();
     match client.get(Kind::Secret, name).await {
         Ok(mut stored) => {
             let version = text_at(&stored, "/metadata/resourceVersion").to_owned();
@@ -138,7 +139,8 @@ async fn put(client: &Client, name: &str, values: &values::Values) -> Result<(),
             client.replace(Kind::Secret, name, &stored, &version).await.map(drop)
         }
         Err(error) if error.code() == Some("not_found") => {
-            let namespace = if client.namespace().is_empty() { DEFAULT_NAMESPACE } else { client.namespace() };
+            let namespace =
+                if client.namespace().is_empty() { DEFAULT_NAMESPACE } else { client.namespace() };
             let metadata = json!({"name": name, "namespace": namespace});
             let manifest = json!({"kind": "Secret", "metadata": metadata, "spec": {"data": data}});
             client.apply(&manifest).await.map(drop)

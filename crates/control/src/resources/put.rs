@@ -179,7 +179,8 @@ fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
     match resource.kind() {
         Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
         Kind::SealedSecret => {
-            let message = "sealed secrets are not kept in this version: keep the value itself with `ostler secret set`";
+            let message =
+                "sealed secrets are not kept in this version: keep the value itself with `ostler secret set`";
             Err(ControlError::NotAvailable(message.to_owned()))
         }
         _ => Ok(()),

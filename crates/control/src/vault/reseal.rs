@@ -116,7 +116,12 @@ impl Control {
         for (key, sealed) in values {
             let place = place_of(&stored.key, key);
             let Ok(value) = ring.open(place, sealed) else {
-                tracing::warn!(namespace = stored.key.namespace, secret = stored.key.name, key, "can't be opened");
+                tracing::warn!(
+                    namespace = stored.key.namespace,
+                    secret = stored.key.name,
+                    key,
+                    "can't be opened"
+                );
                 return Ok(false);
             };
             data.insert(key.to_owned(), json!(seal(ring, place, &value, self)?));

@@ -25,8 +25,8 @@ use serde_json::json;
 use super::Message;
 use crate::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
-    LinkError, RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer, SecretRequest,
-    SecretValue, Signal, SignalKind, SignalsRequest,
+    LinkError, RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer,
+    SecretRequest, SecretValue, Signal, SignalKind, SignalsRequest,
 };
 
 /// Each under the name of its file.

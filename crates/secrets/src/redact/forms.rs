@@ -21,7 +21,8 @@ const COMPONENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'!').remove(b'*');
 
 /// As part of a path, where slashes and signs stay.
-const PATH: &AsciiSet = &COMPONENT.remove(b'/').remove(b'+').remove(b':').remove(b'@').remove(b'&').remove(b'=');
+const PATH: &AsciiSet =
+    &COMPONENT.remove(b'/').remove(b'+').remove(b':').remove(b'@').remove(b'&').remove(b'=');
 
 pub type Form = Zeroizing<String>;
 

@@ -46,7 +46,9 @@ impl Patterns {
             patterns.starts[bit / 64] |= 1 << (bit % 64);
         }
         for forms in patterns.by_start.values_mut() {
-            forms.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.as_str().cmp(other)));
+            forms.sort_unstable_by(|one, other| {
+                other.len().cmp(&one.len()).then_with(|| one.as_str().cmp(other))
+            });
             forms.dedup();
         }
         patterns

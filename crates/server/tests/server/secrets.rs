@@ -33,7 +33,8 @@ async fn version(place: &Place) -> String {
 async fn a_secret_is_written_and_never_read_back() {
     let place = Place::new().await;
     let told = json!({"value": "***", "other": "***"});
-    let written = secret(json!({"stringData": {"value": VALUE}, "data": {"other": STANDARD.encode("more-secret-1")}}));
+    let written =
+        secret(json!({"stringData": {"value": VALUE}, "data": {"other": STANDARD.encode("more-secret-1")}}));
     let tried = place.post("/v1/secrets?dry_run=true", &written).await;
     assert_eq!((tried.status, &tried.json()["spec"]["data"]), (201, &told), "{tried:?}");
     assert_eq!(place.get("/v1/secrets/openai").await.status, 404, "it was only tried");
@@ -41,7 +42,10 @@ async fn a_secret_is_written_and_never_read_back() {
     assert_eq!((made.status, &made.json()["spec"]["data"]), (201, &told), "{made:?}");
     for path in ["/v1/secrets/openai", "/v1/secrets"] {
         let text = String::from_utf8(place.get(path).await.body).unwrap();
-        assert!(text.contains("\"***\"") && !text.contains("hush") && !text.contains("ostler-sealed"), "{text}");
+        assert!(
+            text.contains("\"***\"") && !text.contains("hush") && !text.contains("ostler-sealed"),
+            "{text}"
+        );
     }
     let backup = place.send("POST", "/v1/backup", "", b"").await.body;
     let copies = place.folder.path().join("copies");
@@ -57,15 +61,25 @@ async fn stars_leave_a_value_as_it_is_and_the_same_again_changes_nothing() {
     assert_eq!((nothing.status, &nothing.json()["code"]), (400, &json!("invalid_manifest")), "{nothing:?}");
     let made = place.post("/v1/secrets", &secret(json!({"stringData": {"value": VALUE}}))).await.json();
     let again = place.post("/v1/secrets", &secret(json!({"stringData": {"value": VALUE}}))).await.json();
-    assert_eq!(made["metadata"]["generation"], again["metadata"]["generation"], "the same value is no change");
+    assert_eq!(
+        made["metadata"]["generation"], again["metadata"]["generation"],
+        "the same value is no change"
+    );
     let more = secret(json!({"data": {"value": "***"}, "stringData": {"second": "another-one"}}));
     let put = format!("if-match: \"{}\"\r\n", version(&place).await);
     let reply = place.put("/v1/secrets/openai", &put, &more).await;
-    assert_eq!((reply.status, &reply.json()["spec"]["data"]), (200, &json!({"value": "***", "second": "***"})));
+    assert_eq!(
+        (reply.status, &reply.json()["spec"]["data"]),
+        (200, &json!({"value": "***", "second": "***"}))
+    );
     let mut renamed = secret(json!({"data": {"value": "***", "second": "***"}}));
     renamed["metadata"]["name"] = json!("renamed");
     let put = format!("if-match: \"{}\"\r\n", version(&place).await);
-    assert_eq!(place.put("/v1/secrets/openai", &put, &renamed).await.status, 200, "it is sealed for its new name");
+    assert_eq!(
+        place.put("/v1/secrets/openai", &put, &renamed).await.status,
+        200,
+        "it is sealed for its new name"
+    );
     let keys = place.get("/v1/secret-keys").await.json();
     assert_eq!((&keys["left"], &keys["keys"][0]["values"]), (&json!(0), &json!(2)), "{keys}");
 }

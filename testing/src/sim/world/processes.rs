@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use ostler_control::{Control, ControlConfig, secrets::KeyRing};
 use ostler_kernel::{Runtime, runtime::timeout};
-use ostler_store::SqliteStore;
 use ostler_link::WorkerPort;
+use ostler_store::SqliteStore;
 use ostler_worker::{Equipment, KeptSecrets, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};

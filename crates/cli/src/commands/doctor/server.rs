@@ -120,8 +120,7 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
             format!("none is missing, {} model endpoints name one", named.len()),
         );
     }
-    let remedy =
-        "`ostler secret set NAME` keeps one; or set each in the worker's environment, as OSTLER_SECRET_OPENAI_KEY for \
+    let remedy = "`ostler secret set NAME` keeps one; or set each in the worker's environment, as OSTLER_SECRET_OPENAI_KEY for \
          openai-key, and restart it";
     match variables {
         Some(_) => Check::fail("model secrets", format!("not there: {}", missing.join(", ")), remedy),

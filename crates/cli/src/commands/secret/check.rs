@@ -15,7 +15,9 @@ use crate::{
 /// First what the server keeps counts, then the environment of the worker: OSTLER_SECRET_<NAME> for the namespace default,
 /// OSTLER_SECRET_<NAMESPACE>__<NAME> for others. The environment can be looked at only where the server runs in this folder.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  ostler secret check openai-key\n  ostler secret check team/github:token")]
+#[command(
+    after_help = "Examples:\n  ostler secret check openai-key\n  ostler secret check team/github:token"
+)]
 pub struct Arguments {
     /// [NAMESPACE/]NAME[:KEY], as in secretRef
     #[arg(value_name = "REF")]
@@ -67,9 +69,9 @@ fn in_environment(named: &SecretRef, app: &App) -> Result<Exit, CommandError> {
             app.output.data(format!("found: in the server's environment, as {variable}"))?;
             Ok(Exit::Ok)
         }
-        (Some(variable), Some(_)) => {
-            missing(format!("not found: {reference} is not kept, and the server's environment has no {variable}"))
-        }
+        (Some(variable), Some(_)) => missing(format!(
+            "not found: {reference} is not kept, and the server's environment has no {variable}"
+        )),
         (Some(variable), None) => missing(format!(
             "not found: {reference} is not kept; whether the worker's environment has {variable} can't be seen from here"
         )),

@@ -44,7 +44,9 @@ fn report(found: &SecretKeysView, app: &App) -> Result<Exit, CommandError> {
             "some secrets are sealed with a key that the server does not have: {}",
             unknown.join(", ")
         ))
-        .with_remedy("put that key back, on a line of its own, and rotate again; or set those secrets anew"));
+        .with_remedy(
+            "put that key back, on a line of its own, and rotate again; or set those secrets anew",
+        ));
     }
     if found.left > 0 {
         app.output.data(format!("{} secrets are left to be sealed", found.left))?;
