@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api vendors image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api vendors canary image deploy-test
 
 KILLS ?= 300
 MINUTES ?= 30
@@ -43,6 +43,9 @@ chaos: ## Do everything to servers, workers and their database for MINUTES=30 wh
 
 rolling: ## Restart servers and workers in turn, ROUNDS=5 times, while clients and readers must not notice
 	@scripts/ground.sh chaos --rolling $(ROUNDS)
+
+canary: ## Use a secret of each kind, and look for it wherever it might have been left
+	@scripts/canary.sh
 
 power-loss: ## Rebuild the store from CUTS=1000 cut points
 	@scripts/ground.sh power-loss --cuts $(CUTS)

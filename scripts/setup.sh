@@ -2,7 +2,7 @@
 # Installs what building and testing needs and this machine lacks, and says what it does.
 # Says and does nothing when all is there. Words name what only some targets need: `databases` of their own, `networks`
 # of their own, `clocks` that can be set for one process, `containers` for the image, `units` to try those of systemd,
-# `python` with environments of its own.
+# `python` with environments of its own, `canaries` for secrets.
 set -euo pipefail
 
 wanted=" $* "
@@ -21,6 +21,8 @@ lacking_packages() {
   [[ $wanted != *" networks "* ]] || command -v ip >/dev/null || echo iproute2
   [[ $wanted != *" clocks "* ]] || compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
   [[ $wanted != *" python "* ]] || python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3 python3-venv
+  [[ $wanted != *" canaries "* ]] || command -v openssl >/dev/null || echo openssl
+  [[ $wanted != *" canaries "* ]] || command -v python3 >/dev/null || echo python3
   [[ $wanted != *" containers "* ]] || lacking_for_containers
   [[ $wanted != *" units "* ]] || lacking_for_units
   command -v cc >/dev/null || echo gcc libc6-dev

@@ -2,7 +2,7 @@
 # Every test, then the testing ground in a size that suits CI. `make sim`, `make crash`, `make power-loss` and
 # `make chaos` run the same programs for longer.
 set -uo pipefail
-needs="databases networks clocks python"
+needs="databases networks clocks python canaries"
 . "$(dirname "$0")/env.sh"
 . scripts/parts.sh
 
@@ -34,6 +34,7 @@ rm -rf "${target:?}"/{crash,chaos,rolling}
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
 part "crash, postgres" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash" --postgres
 part "chaos" with_figures "$target/debug/chaos" --minutes "${MINUTES:-3}" --data "$target/chaos"
+part "canary" with_figures python3 testing/canary/canary.py --ostler "$target/debug/ostler" --folder "$target/canary"
 part "rolling" with_figures "$target/debug/chaos" --rolling "${ROUNDS:-2}" --data "$target/rolling"
 
 echo

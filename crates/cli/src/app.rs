@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ostler_client::Client;
-use ostler_worker::Runtime;
+use ostler_worker::{Redactor, Runtime};
 
 use crate::{
     config::{Connection, Written},
@@ -16,6 +16,8 @@ pub struct App {
     pub written: Written,
     pub output: Output,
     pub runtime: Arc<dyn Runtime>,
+    /// Knows what this process must not show.
+    pub redactor: Redactor,
 }
 
 impl App {

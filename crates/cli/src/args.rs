@@ -94,6 +94,7 @@ pub enum Command {
     Cordon(commands::cordon::CordonArguments),
     Uncordon(commands::cordon::UncordonArguments),
     Drain(commands::cordon::DrainArguments),
+    Secret(commands::secret::Arguments),
     Token(commands::token::Arguments),
     User(commands::user::Arguments),
     Profile(commands::profile::Arguments),

@@ -24,6 +24,7 @@ pub mod reference;
 pub mod release;
 pub mod retry;
 pub mod run;
+pub mod secret;
 pub mod server;
 pub mod token;
 pub mod trace;
@@ -75,6 +76,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Edit(arguments) => edit::run(arguments, app).await,
         Command::Wait(arguments) => wait::run(arguments, app).await,
         Command::Graph(arguments) => graph::run(arguments, app).await,
+        Command::Secret(arguments) => secret::run(arguments, app).await,
         Command::Token(arguments) => token::run(arguments, app).await,
         Command::User(arguments) => user::run(arguments, app).await,
         Command::Profile(arguments) => profile::run(arguments, app).await,

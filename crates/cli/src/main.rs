@@ -36,7 +36,7 @@ mod text;
 
 use std::{process::ExitCode, sync::Arc};
 
-use ostler_worker::TokioRuntime;
+use ostler_worker::{Redactor, TokioRuntime};
 use tokio::runtime::Builder;
 
 use crate::{
@@ -75,7 +75,7 @@ fn start(arguments: Arguments, output: Output) -> Result<Exit, CommandError> {
         .build()
         .map_err(|error| CommandError::error(format!("can't start: {error}")))?;
     let runtime = Arc::new(TokioRuntime::new(tokio.handle().clone()));
-    let app = App { written: arguments.written, output, runtime };
+    let app = App { written: arguments.written, output, runtime, redactor: Redactor::default() };
     let done = tokio.block_on(commands::perform(arguments.command, &app));
     // Nothing that still waits for input or a lookup may hold us up.
     tokio.shutdown_background();

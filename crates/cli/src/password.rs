@@ -14,7 +14,7 @@ pub fn new(app: &App, name: &str, from_stdin: bool) -> Result<String, CommandErr
     if from_stdin {
         return given(&input::read_stdin()?);
     }
-    let mut terminal = Terminal::open()?;
+    let mut terminal = Terminal::open("--password-stdin reads it from stdin")?;
     loop {
         let first = terminal.ask(&format!("Password for {name}: "))?;
         let second = terminal.ask("The same again: ")?;
@@ -23,6 +23,11 @@ pub fn new(app: &App, name: &str, from_stdin: bool) -> Result<String, CommandErr
         }
         app.output.note("these were not the same");
     }
+}
+
+/// Something secret that is not a password, typed once.
+pub fn ask(question: &str, otherwise: &'static str) -> Result<String, CommandError> {
+    Terminal::open(otherwise)?.ask(question)
 }
 
 /// The first line of what was given.
@@ -38,10 +43,10 @@ fn given(text: &str) -> Result<String, CommandError> {
 struct Terminal(File);
 
 impl Terminal {
-    fn open() -> Result<Self, CommandError> {
+    fn open(otherwise: &'static str) -> Result<Self, CommandError> {
         let file = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
-            CommandError::new(Exit::Usage, "there is no terminal to ask for a password")
-                .with_remedy("--password-stdin reads it from stdin")
+            CommandError::new(Exit::Usage, "there is no terminal to ask for what is secret")
+                .with_remedy(otherwise)
         })?;
         Ok(Self(file))
     }

@@ -20,4 +20,5 @@ pub use sign_ins::SignedIn;
 pub use tokens::{NewToken, Token};
 pub use users::{User, UserChange};
 
+pub(crate) use documents::Internal;
 pub(crate) use known::Credentials;

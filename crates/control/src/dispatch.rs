@@ -3,6 +3,7 @@
 mod assign;
 mod register;
 mod renew;
+mod secret;
 mod write;
 
 use std::time::Duration;
@@ -39,6 +40,7 @@ impl WorkerPort for Control {
                 self.show(request);
                 Ok(Response::Shown(()))
             }
+            Request::Secret(request) => self.secret(request).await.map(Response::Secret),
         }
     }
 }

@@ -16,6 +16,9 @@ pub enum ControlError {
     /// Declared, and kept, and not to be used in this version.
     #[error("{0}")]
     NotAvailable(String),
+    /// The keys of this server are not those that the store's secrets are sealed with.
+    #[error("{0}")]
+    WrongKeys(String),
     #[error("{0}")]
     Conflict(String),
     #[error("there is a task {name:?} already")]
@@ -43,6 +46,7 @@ impl ControlError {
             ControlError::Invalid(_) => "invalid_manifest",
             ControlError::BadReference(_) => "bad_reference",
             ControlError::NotAvailable(_) => "not_available",
+            ControlError::WrongKeys(_) => "secret_key_wrong",
             ControlError::Conflict(_) | ControlError::NameTaken { .. } => "conflict",
             ControlError::Ended { .. } => "task_ended",
             ControlError::NotEnded { .. } => "task_not_ended",

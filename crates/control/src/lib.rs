@@ -19,6 +19,7 @@ mod reconcilers;
 mod resources;
 mod signals;
 mod systems;
+mod vault;
 mod waiting;
 mod watch;
 mod workers;
@@ -26,14 +27,17 @@ mod workers;
 use std::{sync::Arc, time::Duration};
 
 use ostler_kernel::{Bundle, Lease, Refusal, Runtime, Write, runtime::AbortOnDrop};
+use ostler_secrets::{KeyRing, Redactor};
 use ostler_store::{Claim, Committed, Store, StoreError};
 
 pub use commands::create_task::{Created, NewTask};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
 pub use meter::{BOUNDS, Figures, Gauges, Histogram, Meter};
+pub use ostler_secrets as secrets;
 pub use ostler_store as store;
 pub use resources::{Effect, Precondition, ResourcePage};
+pub use vault::{KeyCount, SecretKeys};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
@@ -43,6 +47,7 @@ use {
     plans::Plans,
     quotas::Quotas,
     signals::Signals,
+    vault::Vault,
     waiting::{Waiting, WaitingClaim},
     workers::Workers,
 };
@@ -57,11 +62,22 @@ pub struct ControlConfig {
     pub keep_tasks: Option<usize>,
     /// How long after its end a task is put out of sight; or else never.
     pub archive_after: Option<Duration>,
+    /// What secrets are sealed with; without it none are kept.
+    pub keys: Option<KeyRing>,
+    /// Told of every secret that is opened here.
+    pub redactor: Redactor,
 }
 
 impl Default for ControlConfig {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), keep: None, keep_tasks: None, archive_after: None }
+        Self {
+            lease: Duration::from_secs(30),
+            keep: None,
+            keep_tasks: None,
+            archive_after: None,
+            keys: None,
+            redactor: Redactor::default(),
+        }
     }
 }
 
@@ -75,6 +91,7 @@ pub struct Control {
     quotas: Quotas,
     workers: Workers,
     signals: Signals,
+    vault: Vault,
     waiting: Waiting,
     feed: Arc<Hub>,
     meter: Meter,
@@ -90,6 +107,7 @@ impl Control {
         Arc::new(Self {
             credentials: Credentials::new(store.watch()),
             plans: Plans::new(store.watch()),
+            vault: Vault::new(config.keys.clone()),
             store,
             runtime,
             config,
@@ -110,6 +128,7 @@ impl Control {
         let follower = Arc::clone(self);
         let quotas = Arc::clone(self);
         let sweeper = Arc::clone(self);
+        let sealer = Arc::clone(self);
         let spawn = |name, future| self.runtime.spawn(name, future).abort_on_drop();
         Background {
             _activities: vec![
@@ -117,6 +136,7 @@ impl Control {
                 spawn("due wake", Box::pin(async move { waker.wake_due().await })),
                 spawn("quotas", Box::pin(async move { quotas.follow_quotas().await })),
                 spawn("retention", Box::pin(async move { sweeper.forget_old_tasks().await })),
+                spawn("resealing", Box::pin(async move { sealer.reseal_secrets().await })),
                 spawn("log follower", Box::pin(async move { follower.follow_log().await })),
             ],
         }

@@ -9,10 +9,12 @@ use std::{
 
 use ostler_kernel::{
     BlobId, Bundle,
-    plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
+    plan::{AgentPlan, AuthForm, AuthPlan, Limits, ModelPlan, ToolPlan},
     retry::{Jitter, RetryPolicy},
 };
-use ostler_spec::{AgentSpec, Kind, ModelEndpointSpec, Reference, SecretRef, Spec, ToolSpec};
+use ostler_spec::{
+    AgentSpec, AuthProfile, Kind, ModelEndpointSpec, Reference, SecretRef, Spec, ToolAuth, ToolSpec,
+};
 use ostler_store::{Hint, StoreExt};
 use tokio::sync::watch;
 
@@ -159,7 +161,7 @@ impl Control {
             self.spec(Kind::ModelEndpoint, reference.namespace_or(namespace), &reference.name).await?;
         match found {
             Some(Spec::ModelEndpoint(endpoint)) => {
-                Ok(model_plan(reference.namespace_or(namespace), reference, endpoint))
+                model_plan(reference.namespace_or(namespace), reference, endpoint)
             }
             _ if reference.name == BUILT_IN => Ok(built_in_model()),
             _ => Err(missing(agent, "ModelEndpoint", reference)),
@@ -177,7 +179,7 @@ impl Control {
             check_available(Kind::Tool, &reference.name, spec)?;
         }
         match found {
-            Some(Spec::Tool(tool)) => Ok(tool_plan(reference, tool)),
+            Some(Spec::Tool(tool)) => tool_plan(reference.namespace_or(namespace), reference, tool),
             _ => Err(missing(agent, "Tool", reference)),
         }
     }
@@ -205,26 +207,44 @@ fn built_in_model() -> ModelPlan {
     }
 }
 
-/// `home` is the namespace that the endpoint lives in, and so its secret, unless another is named.
-fn model_plan(home: &str, reference: &Reference, endpoint: ModelEndpointSpec) -> ModelPlan {
-    let in_its_home = |mut secret: SecretRef| {
-        secret.namespace.get_or_insert_with(|| home.to_owned());
-        secret.to_string()
-    };
-    ModelPlan {
+/// A secret is used by what lives in its own namespace, `home`, whatever the reference says: who may write in one namespace
+/// could else have the secrets of another sent wherever they like.
+fn in_its_home(home: &str, user: &str, mut secret: SecretRef) -> Result<String, ControlError> {
+    match secret.namespace.replace(home.to_owned()) {
+        Some(other) if other != home => {
+            secret.namespace = Some(other);
+            Err(ControlError::BadReference(format!(
+                "{user} lives in the namespace {home:?} and names the secret {:?} of another; keep it in {home:?} too",
+                secret.to_string()
+            )))
+        }
+        _ => Ok(secret.to_string()),
+    }
+}
+
+/// `home` is the namespace that the endpoint lives in.
+fn model_plan(
+    home: &str,
+    reference: &Reference,
+    endpoint: ModelEndpointSpec,
+) -> Result<ModelPlan, ControlError> {
+    let user = format!("model endpoint {:?}", reference.name);
+    let secret_ref = endpoint.auth.secret_ref.map(|secret| in_its_home(home, &user, secret)).transpose()?;
+    Ok(ModelPlan {
         endpoint: reference.name.clone(),
         provider: endpoint.provider,
         base_url: endpoint.base_url,
         model: endpoint.default_model,
         options: endpoint.options,
-        secret_ref: endpoint.auth.secret_ref.map(in_its_home),
+        secret_ref,
         allow_private: endpoint.allow_private,
-    }
+    })
 }
 
-fn tool_plan(reference: &Reference, tool: ToolSpec) -> ToolPlan {
+fn tool_plan(home: &str, reference: &Reference, tool: ToolSpec) -> Result<ToolPlan, ControlError> {
     let retry = &tool.runtime.retry;
-    ToolPlan {
+    let auth = tool.auth.clone().map(|auth| auth_plan(home, reference, auth)).transpose()?;
+    Ok(ToolPlan {
         name: reference.name.clone(),
         way: tool.tool_type.to_string(),
         endpoint: tool.endpoint.clone(),
@@ -239,7 +259,22 @@ fn tool_plan(reference: &Reference, tool: ToolSpec) -> ToolPlan {
         },
         allow_private: tool.allow_private,
         input_schema: tool.input_schema,
-    }
+        auth,
+    })
+}
+
+fn auth_plan(home: &str, reference: &Reference, auth: ToolAuth) -> Result<AuthPlan, ControlError> {
+    let user = format!("tool {:?}", reference.name);
+    let shown = match auth.profile {
+        AuthProfile::Bearer => AuthForm::Bearer,
+        AuthProfile::Basic => AuthForm::Basic,
+        AuthProfile::ApiKeyHeader => AuthForm::Header { header: auth.header_name.unwrap_or_default() },
+        AuthProfile::OAuth2ClientCredentials => {
+            let message = format!("{user}: auth profile {} is not available in this version", auth.profile);
+            return Err(ControlError::NotAvailable(message));
+        }
+    };
+    Ok(AuthPlan { secret_ref: in_its_home(home, &user, auth.secret_ref)?, shown })
 }
 
 fn limits(agent: &AgentSpec) -> Limits {

@@ -112,7 +112,7 @@ impl Control {
     }
 }
 
-fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
+pub(crate) fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
     ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
@@ -150,6 +150,10 @@ pub(crate) fn restore(stored: &StoredResource) -> Result<Resource, ControlError>
     resource.metadata.created_at = Some(stored.created_at.to_string());
     if resource.status.is_none() {
         resource.status = Some(first_status(&resource));
+    }
+    // What is sealed is not shown either: it would be worth keeping until its key is known.
+    if let Spec::Secret(secret) = &mut resource.spec {
+        *secret = secret.shown();
     }
     Ok(resource)
 }

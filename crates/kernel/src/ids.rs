@@ -110,6 +110,16 @@ impl fmt::Display for StepId {
     }
 }
 
+impl FromStr for StepId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = || BadId { text: text.to_owned(), prefix: RunId::PREFIX, article: "a step's" };
+        let (run, index) = text.rsplit_once('.').ok_or_else(bad)?;
+        Ok(Self { run: run.parse()?, index: index.parse().map_err(|_| bad())? })
+    }
+}
+
 impl fmt::Debug for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

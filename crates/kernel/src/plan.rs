@@ -42,6 +42,28 @@ pub struct ToolPlan {
     pub timeout_ms: u64,
     pub retry: crate::retry::RetryPolicy,
     pub allow_private: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthPlan>,
+}
+
+/// How a call shows who makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthPlan {
+    /// Names a secret; never holds one.
+    pub secret_ref: String,
+    pub shown: AuthForm,
+}
+
+/// Where the secret stands in the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+pub enum AuthForm {
+    /// `Authorization: Bearer <secret>`.
+    Bearer,
+    /// `Authorization: Basic <secret in base64>`; the secret is `user:password`.
+    Basic,
+    /// `<header>: <secret>`.
+    Header { header: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,5 +87,12 @@ impl Default for Limits {
 impl AgentPlan {
     pub fn tool(&self, name: &str) -> Option<&ToolPlan> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Every secret that a run of this plan may ask for.
+    pub fn secret_refs(&self) -> impl Iterator<Item = &str> {
+        let tools = self.tools.iter().filter_map(|tool| tool.auth.as_ref());
+        let of_tools = tools.map(|auth| auth.secret_ref.as_str());
+        self.model.secret_ref.as_deref().into_iter().chain(of_tools)
     }
 }

@@ -74,7 +74,8 @@ fn path_of(request: &Request) -> &'static str {
         | Request::Leave(_)
         | Request::Renew(_)
         | Request::Signals(_)
-        | Request::Inputs(_) => CONTROL,
+        | Request::Inputs(_)
+        | Request::Secret(_) => CONTROL,
     }
 }
 

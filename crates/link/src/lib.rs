@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use message::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
-    RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, Signal, SignalKind,
-    SignalsRequest,
+    RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer, SecretRequest,
+    SecretValue, Signal, SignalKind, SignalsRequest,
 };
 pub use tokio_runtime::TokioRuntime;
 
@@ -77,6 +77,8 @@ calls! {
     signals(Signals(SignalsRequest)) -> Signals(Vec<Signal>);
     inputs(Inputs(InputsRequest)) -> Inputs(Vec<ostler_kernel::task::input::Input>);
     deltas(Deltas(DeltasRequest)) -> Shown(());
+    /// A secret that the plan of a held run names.
+    secret(Secret(SecretRequest)) -> Secret(SecretAnswer);
 }
 
 impl<P: WorkerPort + ?Sized> WorkerPortExt for P {}

@@ -1,5 +1,7 @@
 //! The messages of the worker port.
 
+use std::fmt;
+
 use ostler_kernel::{
     Entry, Run, RunId, Step, TaskId,
     bundle::WriteKey,
@@ -9,6 +11,7 @@ use ostler_kernel::{
     worker::Offer,
 };
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", content = "body", rename_all = "snake_case")]
@@ -21,6 +24,7 @@ pub enum Request {
     Signals(SignalsRequest),
     Inputs(InputsRequest),
     Deltas(DeltasRequest),
+    Secret(SecretRequest),
 }
 
 impl Request {
@@ -34,7 +38,8 @@ impl Request {
             | Request::Renew(RenewRequest { caller, .. })
             | Request::Signals(SignalsRequest { caller, .. })
             | Request::Inputs(InputsRequest { caller, .. })
-            | Request::Deltas(DeltasRequest { caller, .. }) => &caller.worker,
+            | Request::Deltas(DeltasRequest { caller, .. })
+            | Request::Secret(SecretRequest { caller, .. }) => &caller.worker,
         }
     }
 }
@@ -50,6 +55,7 @@ pub enum Response {
     Signals(Vec<Signal>),
     Inputs(Vec<Input>),
     Shown(()),
+    Secret(SecretAnswer),
 }
 
 /// Who asks: a worker, and which start of it.
@@ -176,6 +182,50 @@ pub struct InputsRequest {
 pub struct DeltasRequest {
     pub caller: Caller,
     pub deltas: Vec<Delta>,
+}
+
+/// Asks for a secret that the plan of a run names. Asked anew for each call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretRequest {
+    pub caller: Caller,
+    pub run: RunId,
+    /// As the plan has it.
+    pub reference: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum SecretAnswer {
+    Found {
+        value: SecretValue,
+    },
+    /// The server keeps none of this name.
+    Absent,
+    /// There is one, or might be, and it is not given.
+    Refused {
+        message: String,
+    },
+}
+
+/// A secret on its way to the worker that uses it. It is written into the message, and nowhere else.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretValue(Zeroizing<String>);
+
+impl SecretValue {
+    pub fn new(value: &str) -> Self {
+        Self(Zeroizing::new(value.to_owned()))
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SecretValue")
+    }
 }
 
 /// A piece of text as it comes from the model: shown beside the log, never kept.

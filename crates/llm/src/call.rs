@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::unfold;
 use ostler_kernel::{Block, Failure};
 use ostler_net::{Client, HeaderMap, HeaderName, HeaderValue, Request, Response, Timeouts, header};
+use ostler_secrets::SecretText;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -69,7 +70,7 @@ pub(crate) trait Reading: Send {
 /// Whom we talk to, for messages: its name, and the key that must not be in any.
 pub(crate) struct Peer {
     pub(crate) endpoint: String,
-    secret: Option<String>,
+    secret: Option<SecretText>,
     /// It was shown images, so that a refusal may be about them.
     pub(crate) has_images: bool,
 }
@@ -79,7 +80,7 @@ impl Peer {
     pub(crate) fn quote(&self, said: &[u8]) -> String {
         let shown = ostler_net::excerpt(said, 300);
         match &self.secret {
-            Some(secret) => shown.replace(secret.as_str(), "[REDACTED]"),
+            Some(secret) => shown.replace(secret.expose(), "[REDACTED]"),
             None => shown,
         }
     }
@@ -93,7 +94,7 @@ impl Peer {
 
     #[cfg(test)]
     pub(crate) fn for_test() -> Self {
-        Self { endpoint: "main".into(), secret: Some("s3cret".into()), has_images: false }
+        Self { endpoint: "main".into(), secret: Some(SecretText::new("s3cret")), has_images: false }
     }
 }
 
@@ -159,7 +160,7 @@ impl Phase {
 
 impl Call {
     async fn begin(mut self: Box<Self>) -> Result<Reader, Failure> {
-        let peer = self.peer()?;
+        let peer = self.peer().await?;
         fit::fit(&mut self.request.messages);
         let Prepared { url, body, headers, key, timeouts, mark, tools, reading } =
             self.vendor.prepare(&self.request)?;
@@ -180,12 +181,15 @@ impl Call {
     }
 
     /// The one place where a secret is looked up.
-    fn peer(&self) -> Result<Peer, Failure> {
+    async fn peer(&self) -> Result<Peer, Failure> {
         let endpoint = &self.request.endpoint;
-        let secret = endpoint.secret_ref.as_deref().map(|reference| self.secrets.resolve(reference));
+        let secret = match &endpoint.secret_ref {
+            Some(reference) => Some(self.secrets.resolve(reference, &self.request.request_id).await?),
+            None => None,
+        };
         Ok(Peer {
             endpoint: endpoint.endpoint.clone(),
-            secret: secret.transpose()?,
+            secret,
             has_images: self.request.messages.iter().any(shows_images),
         })
     }
@@ -228,8 +232,8 @@ fn with_usual(
     }
     if let Some(secret) = &peer.secret {
         let (name, text) = match key {
-            Key::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
-            Key::Header(name) => (HeaderName::from_static(name), secret.clone()),
+            Key::Bearer => (header::AUTHORIZATION, format!("Bearer {}", secret.expose())),
+            Key::Header(name) => (HeaderName::from_static(name), secret.expose().to_owned()),
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| {
             let message = format!("the secret of endpoint `{}` can't stand in a header", peer.endpoint);

@@ -26,7 +26,7 @@ mod stream;
 mod codes;
 pub mod estimate;
 mod failure;
-pub mod secret;
+mod redacting;
 
 use std::pin::Pin;
 
@@ -37,8 +37,10 @@ pub use codes::CODES;
 pub use estimate::estimate;
 /// The client that [`Registry::standard`] is given, for whoever equips a worker.
 pub use ostler_net as net;
+pub use ostler_secrets as secrets;
+pub use ostler_secrets::Secrets;
+pub use redacting::Redacting;
 pub use registry::{Provider, Registry};
-pub use secret::{Secrets, variable as secret_variable};
 
 /// One call of a model.
 #[derive(Debug, Clone, PartialEq)]

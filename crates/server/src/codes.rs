@@ -109,6 +109,12 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::CONFLICT,
+        "secret_key_unusable",
+        "The file of secret keys can't be read, or holds something that is no key; the keys in use stay.",
+        "Correct the file, a key to a line, and rotate again.",
+    ),
+    api(
+        StatusCode::CONFLICT,
         "backup_elsewhere",
         "The server's store is in PostgreSQL, which it doesn't back up.",
         "Use `pg_dump`.",
@@ -178,6 +184,12 @@ pub const CODES: &[ApiCode] = &[
         "too_many_watches",
         "As many watches are open as a server keeps.",
         "Close one that nobody reads, or watch on another server.",
+    ),
+    api(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "secret_key_wrong",
+        "The keys of this server are not those that the store's secrets are sealed with.",
+        "Give it the keys of the servers that share its store, with `--secret-key-file`, and restart it.",
     ),
     api(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use ostler_control::secrets::{Redactor, SecretText};
+
 use crate::{Limits, SetupToken, StoreAddress};
 
 #[derive(Debug, Clone)]
@@ -22,6 +24,12 @@ pub struct ServerConfig {
     /// Lets its bearer make the first user: as it is, or a file that holds it.
     pub setup_token: Option<SetupToken>,
     pub setup_token_file: Option<PathBuf>,
+    /// What secrets are sealed with: the keys as they are, or a file that holds them; without either, one of the data
+    /// folder's own.
+    pub secret_key: Option<SecretText>,
+    pub secret_key_file: Option<PathBuf>,
+    /// Told of everything that must not be shown.
+    pub redactor: Redactor,
     /// How long a user stays signed in behind the last request.
     pub session_ttl: Duration,
     pub limits: Limits,
@@ -59,6 +67,9 @@ impl Default for ServerConfig {
             worker_token_file: None,
             setup_token: None,
             setup_token_file: None,
+            secret_key: None,
+            secret_key_file: None,
+            redactor: Redactor::default(),
             session_ttl: Duration::from_secs(24 * 60 * 60),
             limits: Limits::default(),
             data: PathBuf::from(".ostler"),

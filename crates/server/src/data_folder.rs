@@ -17,12 +17,17 @@ const SERVER: &str = "server.json";
 const TOKEN: &str = "token";
 const WORKER: &str = "worker";
 const WORKER_TOKEN: &str = "worker-token";
+const SECRET_KEY: &str = "secret-key";
 
 /// Copies on their way out; what is left of them after a crash is removed at the next start.
 const BACKUP: &str = "backup-";
 
 pub fn store_file(data: &Path) -> PathBuf {
     data.join("store.db")
+}
+
+pub fn secret_key_file(data: &Path) -> PathBuf {
+    data.join(SECRET_KEY)
 }
 
 pub fn backup_file(data: &Path, random: u64) -> PathBuf {
@@ -102,10 +107,12 @@ pub fn retract(data: &Path) {
 }
 
 /// Writes a file whole or not at all, readable by its owner only.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension("part");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&part, path)
+    fs::rename(&part, path)?;
+    // The name too has to survive a power cut.
+    path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, request::Parts};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
-use ostler_control::Control;
+use ostler_control::{Control, secrets::Redactor};
 use ostler_kernel::Runtime;
 use ostler_link::grpc::server::LinkServer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -34,6 +34,7 @@ use crate::{
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
     routes,
+    secret_keys::KeySource,
     store::Opened,
 };
 
@@ -61,6 +62,11 @@ pub struct App {
     pub requests: Requests,
     /// The description of the routes, made when it is first asked for.
     pub description: OnceLock<Bytes>,
+    /// Knows what must not be shown.
+    pub redactor: Redactor,
+    pub key_source: KeySource,
+    /// One turns the keys at a time.
+    pub turning: Semaphore,
 }
 
 /// So many watches a server keeps at once.
@@ -106,7 +112,8 @@ impl Gate {
             }
             Err(problem) => problem.into_response(),
         };
-        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+            problem.hide(&self.app.redactor);
             problem.render(&mut response, request_id.to_str().unwrap_or_default());
         }
         response.headers_mut().insert(REQUEST_ID, request_id);

@@ -32,6 +32,7 @@ mod sse;
 
 mod data_folder;
 mod open_files;
+mod secret_keys;
 mod store;
 mod telemetry;
 mod tls;
@@ -42,7 +43,9 @@ pub use config::{ServerConfig, TlsFiles};
 pub use limits::Limits;
 pub use metrics::{Metric, described as metrics};
 pub use openapi::description;
+pub use ostler_control::secrets::{Redactor, SecretText};
 pub use routes::{Need, Route, table as route_table};
+pub use secret_keys::KeyReadError;
 pub use server::{Server, StartError, start};
 pub use store::{BadStoreAddress, StoreAddress, StoreOpenError};
 pub use tls::TlsSetupError;

@@ -6,7 +6,7 @@ use std::{borrow::Cow, time::Duration};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use ostler_control::{ControlError, store::StoreError};
+use ostler_control::{ControlError, secrets::Redactor, store::StoreError};
 use serde::Serialize;
 
 use crate::telemetry;
@@ -109,6 +109,15 @@ impl Problem {
         Self { problems, ..Self::new(StatusCode::BAD_REQUEST, "invalid_manifest", detail) }
     }
 
+    /// Without any secret that this server knows: a detail may quote what was sent.
+    pub fn hide(&mut self, redactor: &Redactor) {
+        redactor.clean(&mut self.detail);
+        for problem in &mut self.problems {
+            redactor.clean(&mut problem.path);
+            redactor.clean(&mut problem.message);
+        }
+    }
+
     /// The whole answer, as it goes out.
     pub fn render(&self, response: &mut Response, request_id: &str) {
         #[derive(Serialize)]
@@ -183,6 +192,7 @@ impl From<ControlError> for Problem {
             ControlError::NotFound { .. } => StatusCode::NOT_FOUND,
             ControlError::BadReference(_) => StatusCode::BAD_REQUEST,
             ControlError::NotAvailable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ControlError::WrongKeys(_) => StatusCode::SERVICE_UNAVAILABLE,
             ControlError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             ControlError::Conflict(_)
             | ControlError::NameTaken { .. }
@@ -200,6 +210,9 @@ impl From<ControlError> for Problem {
             }
             ControlError::Ended { .. } => problem.remedy("to do it again, retry it: that makes a new task"),
             ControlError::NotEnded { .. } => problem.remedy("wait for it to end, or cancel it"),
+            ControlError::WrongKeys(_) => problem.remedy(
+                "give this server the keys of those that share its store, with --secret-key-file, and restart it",
+            ),
             _ => problem,
         }
     }

@@ -5,6 +5,7 @@ mod backup;
 mod later;
 mod parameter;
 mod resources;
+mod secret_keys;
 mod sign_in;
 mod system;
 pub mod table;
@@ -84,6 +85,7 @@ fn declared() -> Routes {
         .merge(users::routes())
         .merge(tokens::routes())
         .merge(resources::routes())
+        .merge(secret_keys::routes())
         .merge(agents::routes())
         .merge(later::routes())
         .merge(tasks::routes())

@@ -9,8 +9,12 @@ use std::{
 };
 
 use ostler_control::{
-    Background, Control, ControlConfig,
-    store::sqlite::{OpenError, RestoreError},
+    Background, Control, ControlConfig, ControlError,
+    secrets::KeyRing,
+    store::{
+        StoreError,
+        sqlite::{OpenError, RestoreError},
+    },
 };
 use ostler_kernel::{
     Runtime,
@@ -33,6 +37,7 @@ use crate::{
     listen::{Acceptor, Phase},
     metrics::Requests,
     request_id::RequestIds,
+    secret_keys::{KeyReadError, KeySource},
     store::{Opened, StoreOpenError},
     telemetry,
     tls::{self, TlsSetupError},
@@ -64,6 +69,19 @@ pub enum StartError {
         #[source]
         error: io::Error,
     },
+    #[error("can't use the secret key of {place}")]
+    SecretKey {
+        place: String,
+        #[source]
+        error: KeyReadError,
+    },
+    /// Others on the same store, or this one before, have sealed with other keys.
+    #[error("the secret key of {place} is not the one that this store's secrets are sealed with")]
+    WrongSecretKey {
+        place: String,
+        #[source]
+        error: Box<ControlError>,
+    },
     #[error("{listen} is in use by another program; choose another port")]
     AddressInUse { listen: SocketAddr },
     #[error("can't listen on {listen}")]
@@ -82,6 +100,8 @@ pub enum StartError {
     },
     #[error("can't open the store")]
     Store(#[source] StoreOpenError),
+    #[error("can't read the store")]
+    Read(#[source] StoreError),
     #[error("can't restore the backup")]
     Restore(#[source] RestoreError),
 }
@@ -98,11 +118,15 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let failed = |error| StartError::Data { data: data.clone(), error };
     data_folder::create(&data).map_err(failed)?;
     let (token, worker_token) = tokens(&config, &*runtime)?;
+    let key_source = KeySource::of(&config);
+    let keys = key_source.read(&config, &*runtime);
+    let keys = keys.map_err(|error| StartError::SecretKey { place: key_source.to_string(), error })?;
     let sign_ins = SignIns::new(tls.is_some(), config.session_ttl, setup_token(&config)?, &*runtime);
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
     let worker_name = worker_name(&store, &data, &*runtime).map_err(failed)?;
-    let control = Control::new(store.port(), Arc::clone(&runtime), of_control(&config));
+    let control = Control::new(store.port(), Arc::clone(&runtime), of_control(&config, keys));
+    control.check_secret_keys().await.map_err(|error| wrong_keys(&key_source, error))?;
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);
@@ -124,6 +148,9 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         watches: Arc::new(Semaphore::new(MOST_WATCHES)),
         requests: Requests::default(),
         description: OnceLock::new(),
+        redactor: config.redactor.clone(),
+        key_source,
+        turning: Semaphore::new(1),
     });
     let acceptor = Acceptor {
         gate: Arc::new(Gate::new(Arc::clone(&app), config.limits)),
@@ -229,12 +256,21 @@ async fn close(runtime: &dyn Runtime, store: Opened) {
     }
 }
 
-fn of_control(config: &ServerConfig) -> ControlConfig {
+fn wrong_keys(source: &KeySource, error: ControlError) -> StartError {
+    match error {
+        ControlError::Store(error) => StartError::Read(error),
+        error => StartError::WrongSecretKey { place: source.to_string(), error: Box::new(error) },
+    }
+}
+
+fn of_control(config: &ServerConfig, keys: KeyRing) -> ControlConfig {
     ControlConfig {
         lease: config.lease,
         keep: config.keep,
         keep_tasks: config.keep_tasks,
         archive_after: config.archive_after,
+        keys: Some(keys),
+        redactor: config.redactor.clone(),
     }
 }
 
@@ -264,6 +300,9 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
         Some(path) => given(path)?,
         None => own(data_folder::worker_token(data, runtime))?,
     };
+    for hidden in [Some(token.as_str()), Some(worker_token.as_str()), config.store.password()] {
+        hidden.into_iter().for_each(|hidden| config.redactor.hide(hidden));
+    }
     Ok((Token::new(token), Token::new(worker_token)))
 }
 
@@ -278,6 +317,7 @@ fn setup_token(config: &ServerConfig) -> Result<Option<SetupToken>, StartError> 
         }
         (None, None) => return Ok(None),
     };
+    config.redactor.hide(&token);
     Ok(Some(SetupToken::new(token)))
 }
 

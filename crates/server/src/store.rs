@@ -43,6 +43,16 @@ impl FromStr for StoreAddress {
     }
 }
 
+impl StoreAddress {
+    /// What must not be shown of it.
+    pub fn password(&self) -> Option<&str> {
+        let Self::Postgres(url) = self else { return None };
+        let (_, rest) = url.split_once("://")?;
+        let (user, _) = rest.rsplit_once('@')?;
+        user.split_once(':').map(|(_, password)| password)
+    }
+}
+
 /// Without what is secret in it.
 impl fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

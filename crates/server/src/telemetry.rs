@@ -38,6 +38,10 @@ pub fn not_closed(error: &dyn fmt::Display) {
     tracing::error!(%error, "the store was not closed in good order");
 }
 
+pub fn keys_not_read(error: &dyn fmt::Display) {
+    tracing::warn!(%error, "the keys of secrets could not be turned");
+}
+
 pub fn sign_in_refused(from: IpAddr) {
     tracing::warn!(%from, "someone tried to sign in and was refused");
 }

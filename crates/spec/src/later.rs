@@ -25,13 +25,13 @@ const ANOTHER: &str = "other than the default";
 /// What this version can't do with a kind.
 pub fn later(kind: Kind) -> &'static [Later] {
     match kind {
-        Kind::Quota | Kind::ModelEndpoint => &[],
+        Kind::Quota | Kind::ModelEndpoint | Kind::Secret => &[],
         Kind::Agent => AGENT,
         Kind::AgentSystem => AGENT_SYSTEM,
         Kind::Task => TASK,
         Kind::Tool => TOOL,
         Kind::Worker => WORKER,
-        Kind::Secret | Kind::SealedSecret => SECRET,
+        Kind::SealedSecret => SEALED_SECRET,
         Kind::McpServer
         | Kind::Memory
         | Kind::AgentRole
@@ -53,7 +53,7 @@ const WHOLE: &[Later] = &[all("kind")];
 const WORKER: &[Later] =
     &[part("kind", "a worker registers itself where it is started, and is not declared")];
 
-const SECRET: &[Later] = &[part("kind", "it is not kept either, before there is a vault")];
+const SEALED_SECRET: &[Later] = &[part("kind", "it is not kept either: `ostler secret set` keeps values")];
 
 const AGENT: &[Later] = &[
     part("spec.runner", "other than `react`"),
@@ -93,7 +93,7 @@ const TOOL: &[Later] = &[
     part("spec.type", "other than `http`"),
     part("spec.runtime.isolation_mode", "other than `none`"),
     part("spec.risk_level", "`high` and `critical`, unless `runtime.isolation_mode` is `none`"),
-    all("spec.auth"),
+    part("spec.auth.profile", "`oauth2_client_credentials`"),
     all("spec.cli"),
     all("spec.wasm"),
     all("spec.a2a"),

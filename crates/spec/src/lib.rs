@@ -76,7 +76,7 @@ pub use problem::{Location, Path, Problem, Segment};
 pub use quota::QuotaSpec;
 pub use reference::{Reference, SecretRef};
 pub use resource::{ApiVersion, DEFAULT_NAMESPACE, Metadata, Resource, check_name, check_namespace};
-pub use secret::{SealedSecretSpec, SecretSpec};
+pub use secret::{KEPT, SealedSecretSpec, SecretSpec};
 pub use session::SessionSpec;
 pub use suggest::nearest;
 pub use task::{MessageRetry, Priority, TaskMode, TaskRequirements, TaskRetry, TaskSpec};

@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::fields::Fields;
 use crate::kind::{Declared, Refusals};
 
+/// What stands in the place of each value that is shown. Written, it means: leave the value as it is.
+pub const KEPT: &str = "***";
+
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretSpec {
-    /// Values in base64.
+    /// Values in base64. Shown as `***`, and `***` leaves a value as it is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, String>,
     /// Values as they are. Only ever written: they become part of `data`.
@@ -37,7 +40,7 @@ impl Declared for SecretSpec {
         // Encoded text is often wrapped over lines.
         let unwrap = |(key, value): (String, String)| (key, value.split_whitespace().collect::<String>());
         let mut data: BTreeMap<String, String> = fields.secrets("data").into_iter().map(unwrap).collect();
-        for (key, value) in &data {
+        for (key, value) in data.iter().filter(|(_, value)| *value != KEPT) {
             if let Err(complaint) = check_encoded(value) {
                 let hint = if value.is_empty() { "" } else { "; plain values belong into stringData" };
                 fields.refuse_in("data", key, format!("{complaint}{hint}"));
@@ -59,12 +62,21 @@ impl Declared for SecretSpec {
                 "required field is missing: a secret has a value in data or stringData",
             );
         }
-        data.extend(plain.into_iter().map(|(key, value)| (key, STANDARD.encode(value))));
+        let encode = |value: String| if value == KEPT { value } else { STANDARD.encode(value) };
+        data.extend(plain.into_iter().map(|(key, value)| (key, encode(value))));
         Self { data, string_data: BTreeMap::new() }
     }
 
     fn unsupported(&self) -> Vec<crate::Problem> {
-        Refusals::whole_kind(Self::NAME)
+        Vec::new()
+    }
+}
+
+impl SecretSpec {
+    /// As it is shown to anybody: the keys, and nothing of their values.
+    pub fn shown(&self) -> Self {
+        let data = self.data.keys().map(|key| (key.clone(), KEPT.to_owned())).collect();
+        Self { data, string_data: BTreeMap::new() }
     }
 }
 

@@ -179,7 +179,12 @@ impl ToolSpec {
             format!("tool type {}", self.tool_type),
         );
         self.refuse_isolation(&mut refusals);
-        refusals.refuse_if(self.auth.is_some(), "spec.auth", "the field auth");
+        let profile = self.auth.as_ref().map(|auth| auth.profile);
+        refusals.refuse_if(
+            profile == Some(AuthProfile::OAuth2ClientCredentials),
+            "spec.auth.profile",
+            "auth profile oauth2_client_credentials",
+        );
         let foreign = [
             ("cli", self.cli.is_some()),
             ("wasm", self.wasm.is_some()),

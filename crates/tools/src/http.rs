@@ -5,16 +5,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ostler_kernel::Failure;
 use ostler_net::{Bytes, Client, HeaderMap, HeaderValue, NetError, Request, Response, Timeouts, header};
+use ostler_secrets::Secrets;
 use serde_json::Value;
 
 use crate::{
-    ToolRequest, Way, contract,
+    ToolRequest, Way, auth, contract,
     registry::{CallError, Outcome},
     taxonomy::ToolCode,
 };
 
 pub struct Http {
     client: Client,
+    secrets: Secrets,
 }
 
 const MAX_RESPONSE: u64 = 4 * 1024 * 1024;
@@ -25,8 +27,8 @@ const MAX_ERROR: usize = 16 * 1024;
 const MAX_CONNECT: Duration = Duration::from_secs(10);
 
 impl Http {
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, secrets: Secrets) -> Self {
+        Self { client, secrets }
     }
 }
 
@@ -38,7 +40,9 @@ impl Way for Http {
 
     async fn call(&self, request: &ToolRequest, limit: Duration) -> Result<String, CallError> {
         let tool = &request.tool.name;
-        let response = self.client.send(outgoing(request, limit)).await;
+        let mut outgoing = outgoing(request, limit);
+        auth::show(request, &self.secrets, &mut outgoing.headers).await.map_err(known)?;
+        let response = self.client.send(outgoing).await;
         let mut response = response.map_err(|error| of_net(tool, &error))?;
         if !response.status().is_success() {
             return Err(of_status(tool, response).await);

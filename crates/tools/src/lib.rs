@@ -2,9 +2,11 @@
 //!
 //! The port is [`Toolbox`]. Two implementations: [`Registry`], which knows the ways, and the simulation's.
 
+mod auth;
 mod codes;
 mod contract;
 pub mod http;
+pub mod redacting;
 pub mod registry;
 pub mod taxonomy;
 
@@ -12,6 +14,7 @@ use async_trait::async_trait;
 use ostler_kernel::{Failure, plan::ToolPlan};
 
 pub use codes::codes;
+pub use redacting::Redacting;
 pub use registry::{Registry, Way};
 pub use taxonomy::text_form;
 

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use ostler_kernel::{ErrorClass, Failure, Runtime, plan::ToolPlan};
 use ostler_net::Client;
+use ostler_secrets::Secrets;
 
 use crate::{
     ToolRequest, Toolbox,
@@ -57,9 +58,9 @@ impl Registry {
     }
 
     /// All the ways we know.
-    pub fn standard(client: Client, runtime: Arc<dyn Runtime>) -> Result<Self, NameTaken> {
+    pub fn standard(client: Client, runtime: Arc<dyn Runtime>, secrets: Secrets) -> Result<Self, NameTaken> {
         let mut registry = Self::new(runtime);
-        registry.register(Arc::new(Http::new(client)))?;
+        registry.register(Arc::new(Http::new(client, secrets)))?;
         Ok(registry)
     }
 

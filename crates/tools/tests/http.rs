@@ -7,17 +7,24 @@ mod support;
 
 use ostler_kernel::{
     ErrorClass, Failure,
-    plan::ToolPlan,
+    plan::{AuthForm, AuthPlan, ToolPlan},
     retry::{Jitter, RetryPolicy},
 };
 use ostler_net::Client;
+use ostler_secrets::Secrets;
 use ostler_tools::{Registry, ToolRequest, Toolbox};
 use serde_json::{Value, json};
 use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
 
+fn secrets() -> Secrets {
+    Secrets::new(|name| (name == "OSTLER_SECRET_LOOKUP").then(|| KEY.to_owned()))
+}
+
+const KEY: &str = "user:hush-0123";
+
 fn registry() -> Registry {
     let runtime = TokioRuntime::new();
-    Registry::standard(Client::new(runtime.clone()).unwrap(), runtime).unwrap()
+    Registry::standard(Client::new(runtime.clone()).unwrap(), runtime, secrets()).unwrap()
 }
 
 fn request(endpoint: String) -> ToolRequest {
@@ -32,6 +39,7 @@ fn request(endpoint: String) -> ToolRequest {
         timeout_ms: 5_000,
         retry,
         allow_private: true,
+        auth: None,
     };
     ToolRequest {
         tool,
@@ -40,6 +48,42 @@ fn request(endpoint: String) -> ToolRequest {
         agent: "a".into(),
         task: "task".into(),
         arguments: json!({"city": "Oslo"}),
+    }
+}
+
+/// A call that shows the secret in this way.
+async fn show(server: &Server, secret: &str, shown: AuthForm) -> Result<String, Failure> {
+    let mut request = request(server.url("/tool"));
+    request.tool.auth = Some(AuthPlan { secret_ref: secret.to_owned(), shown });
+    registry().call(request).await
+}
+
+#[tokio::test]
+async fn a_call_shows_its_secret_as_the_tool_wants_it() {
+    let header = AuthForm::Header { header: "X-Api-Key".to_owned() };
+    for (shown, line) in [
+        (AuthForm::Bearer, "authorization: Bearer user:hush-0123"),
+        (AuthForm::Basic, "authorization: Basic dXNlcjpodXNoLTAxMjM="),
+        (header, "x-api-key: user:hush-0123"),
+    ] {
+        let mut server = Server::start([answer("200 OK", "", "fine")]).await;
+        assert_eq!(show(&server, "lookup", shown).await.unwrap(), "fine");
+        let (_, head, _) = server.request().await;
+        assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} in {head}");
+    }
+}
+
+#[tokio::test]
+async fn without_its_secret_a_tool_is_not_called() {
+    let server = Server::start([answer("200 OK", "", "fine")]).await;
+    let failure = show(&server, "other", AuthForm::Bearer).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.is_retryable()), ("secret_resolution_failed", false));
+    assert!(failure.message.contains("OSTLER_SECRET_OTHER"), "{failure}");
+    for header in ["Host", "content-length", "not a header"] {
+        let failure =
+            show(&server, "lookup", AuthForm::Header { header: header.to_owned() }).await.unwrap_err();
+        assert_eq!(failure.code, "runtime_policy_invalid");
+        assert!(!failure.message.contains("hush"), "{failure}");
     }
 }
 

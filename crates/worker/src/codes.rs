@@ -5,5 +5,5 @@ use ostler_kernel::error_code::{self, ErrorCode};
 
 pub fn codes() -> impl Iterator<Item = ErrorCode> {
     let own = error_code::CODES.into_iter().chain(ostler_agent::CODES);
-    own.chain(llm::CODES).chain(tools::codes())
+    own.chain(llm::CODES).chain(llm::secrets::CODES).chain(tools::codes())
 }

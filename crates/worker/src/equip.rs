@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ostler_agent::{
     React,
-    llm::{self, Secrets, net},
+    llm::{self, Secrets, net, secrets::Redactor},
     tools,
 };
 use ostler_kernel::Runtime;
 use ostler_link::WorkerPort;
 
-use crate::Equipment;
+use crate::{Equipment, secrets::KeptSecrets};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EquipError {
@@ -23,17 +23,25 @@ pub enum EquipError {
 }
 
 impl Equipment {
-    /// Models and tools share their connections; secrets come from the environment.
-    pub fn standard(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Result<Self, EquipError> {
+    /// Models and tools share their connections. Secrets come from the server, or else from the environment; what is found
+    /// is hidden by the redactor in all that models and tools say.
+    pub fn standard(
+        port: Arc<dyn WorkerPort>,
+        runtime: Arc<dyn Runtime>,
+        redactor: Redactor,
+    ) -> Result<Self, EquipError> {
         let client = net::Client::new(runtime.clone())?;
-        let gateway = llm::Registry::standard(client.clone(), runtime.clone(), Secrets::from_environment())?;
-        let toolbox = tools::Registry::standard(client, runtime.clone())?;
+        let kept = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
+        let secrets = Secrets::kept_or_environment(kept.clone(), redactor.clone());
+        let gateway = llm::Registry::standard(client.clone(), runtime.clone(), secrets.clone())?;
+        let toolbox = tools::Registry::standard(client, runtime.clone(), secrets)?;
         Ok(Self {
             port,
             runtime,
-            gateway: Arc::new(gateway),
-            toolbox: Arc::new(toolbox),
+            gateway: Arc::new(llm::Redacting::new(gateway, redactor.clone())),
+            toolbox: Arc::new(tools::Redacting::new(toolbox, redactor)),
             runner: Arc::new(React),
+            secrets: kept,
         })
     }
 }

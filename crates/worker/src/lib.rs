@@ -11,6 +11,7 @@ mod equip;
 mod held;
 mod renew;
 mod run_port;
+mod secrets;
 mod signals;
 
 use std::{
@@ -32,13 +33,14 @@ use crate::held::Held;
 
 pub use codes::codes;
 pub use equip::EquipError;
-pub use ostler_agent::llm::secret_variable;
+pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};
 pub use ostler_link::{
     TokioRuntime,
     grpc::client::{Dial, DialError, RemotePort, ServerAddress},
 };
+pub use secrets::KeptSecrets;
 
 /// How long steps under way may take to finish once the worker is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
@@ -61,6 +63,8 @@ pub struct Equipment {
     pub gateway: Arc<dyn Gateway>,
     pub toolbox: Arc<dyn Toolbox>,
     pub runner: Arc<dyn Runner>,
+    /// Told under which name and incarnation secrets are asked for.
+    pub secrets: Arc<KeptSecrets>,
 }
 
 /// Starts the worker in the background.
@@ -218,8 +222,10 @@ impl Worker {
         let held = Arc::new(Held::default());
         held.renewed(sent_at, lease);
         let (deltas, emitted) = mpsc::channel(deltas::ROOM);
+        let caller = Caller { worker: self.config.name.clone(), incarnation };
+        self.equipment.secrets.registered(&caller, &held);
         Incarnation {
-            caller: Caller { worker: self.config.name.clone(), incarnation },
+            caller,
             slots: self.config.offer.slots as usize,
             lease,
             equipment: self.equipment.clone(),

@@ -94,14 +94,19 @@ impl Wish {
 
 const RESOURCES: &str = r"
 apiVersion: ostler.dev/v1
+kind: Secret
+metadata: {name: tools}
+spec: {stringData: {value: simulated-secret}}
+---
+apiVersion: ostler.dev/v1
 kind: Tool
 metadata: {name: idem}
-spec: {type: http, endpoint: 'http://tools.invalid/idem'}
+spec: {type: http, endpoint: 'http://tools.invalid/idem', auth: {secretRef: tools}}
 ---
 apiVersion: ostler.dev/v1
 kind: Tool
 metadata: {name: once}
-spec: {type: http, endpoint: 'http://tools.invalid/once', idempotent: false}
+spec: {type: http, endpoint: 'http://tools.invalid/once', idempotent: false, auth: {secretRef: tools}}
 ---
 apiVersion: ostler.dev/v1
 kind: Agent

@@ -40,14 +40,16 @@ impl Stack {
 
     pub fn on(store: Arc<dyn Store>, lease: Duration) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-        let control =
-            Control::new(store, Arc::clone(&runtime), ControlConfig { lease, ..ControlConfig::default() });
+        let keys = ostler_control::secrets::KeyRing::parse(&"07".repeat(32)).ok();
+        let config = ControlConfig { lease, keys, ..ControlConfig::default() };
+        let control = Control::new(store, Arc::clone(&runtime), config);
         let background = control.start();
         Self { control, runtime, _background: background, _folder: None }
     }
 
     pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
-        let equipment = Equipment::standard(port, Arc::clone(&self.runtime)).expect("equipment");
+        let equipment =
+            Equipment::standard(port, Arc::clone(&self.runtime), Default::default()).expect("equipment");
         Self::worker_with(name, slots, equipment)
     }
 

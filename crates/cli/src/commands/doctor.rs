@@ -2,7 +2,7 @@
 
 mod machine;
 mod references;
-mod server;
+pub mod server;
 
 use clap::ValueEnum;
 use serde::Serialize;

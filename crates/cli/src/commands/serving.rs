@@ -2,9 +2,12 @@
 
 use std::{env, future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use ostler_server::{Limits, Server, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles};
+use ostler_server::{
+    Limits, SecretText, Server, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles,
+};
 use ostler_spec::GoDuration;
 use ostler_worker::Offer;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
@@ -30,11 +33,14 @@ pub struct StartArguments {
     pub force: bool,
 }
 
-/// Logs as the settings say.
+/// Logs as the settings say. From here on a crash leaves no image of the memory behind, in which secrets would stand.
 pub fn start_logging(settings: &Settings, is_quiet: bool, app: &App) -> Result<(), CommandError> {
+    if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
+        app.output.note(format!("warning: a crash may leave a core dump, with secrets in it: {error}"));
+    }
     let usual = if is_quiet { "warn" } else { "warn,ostler=info" };
     let filter = settings.text(&table::LOG).unwrap_or(usual);
-    logging::start(settings.text(&table::LOG_FORMAT) == Some("json"), filter, app.output.terminal)
+    logging::start(settings.text(&table::LOG_FORMAT) == Some("json"), filter, app)
 }
 
 pub async fn start_server(
@@ -50,6 +56,9 @@ pub async fn start_server(
         worker_token_file: settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from),
         setup_token: setup_token(),
         setup_token_file: settings.text(&table::SETUP_TOKEN_FILE).map(PathBuf::from),
+        secret_key: secret_key(),
+        secret_key_file: settings.text(&table::SECRET_KEY_FILE).map(PathBuf::from),
+        redactor: app.redactor.clone(),
         session_ttl: settings
             .get::<GoDuration>(&table::SESSION_TTL)
             .map_or(ServerConfig::default().session_ttl, |lasts| lasts.get()),
@@ -83,12 +92,18 @@ pub async fn start_server(
                 "another server may be running: `ostler version` tells of the one here. --listen 127.0.0.1:0 takes any \
                  free port",
             ),
+            StartError::WrongSecretKey { .. } => said.with_remedy(
+                "give --secret-key-file the key of the server that kept them: in the file `secret-key` of its data \
+                 folder, or wherever its own --secret-key-file is",
+            ),
+            StartError::SecretKey { .. } => said.with_remedy("`openssl rand -base64 32` makes a key"),
             StartError::Restore(_)
             | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Tls(_)
             | StartError::Token { .. }
-            | StartError::Store(_) => said,
+            | StartError::Store(_)
+            | StartError::Read(_) => said,
         }
     })
 }
@@ -96,6 +111,10 @@ pub async fn start_server(
 /// What is secret is not given by a flag, which others on the machine can read.
 fn setup_token() -> Option<SetupToken> {
     env::var("OSTLER_SETUP_TOKEN").ok().filter(|token| !token.is_empty()).map(SetupToken::new)
+}
+
+fn secret_key() -> Option<SecretText> {
+    env::var("OSTLER_SECRET_KEY").ok().filter(|key| !key.trim().is_empty()).map(SecretText::new)
 }
 
 fn limits(settings: &Settings) -> Limits {

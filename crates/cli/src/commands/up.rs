@@ -48,7 +48,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
     let server = serving::start_server(&settings, &arguments.start, app).await?;
-    let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime))
+    let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime), app.redactor.clone())
         .map_err(|error| CommandError::error(with_causes(&error)))?;
     let name = settings.text(&table::WORKER_NAME).unwrap_or_else(|| server.worker_name()).to_owned();
     let worker = ostler_worker::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);

@@ -47,6 +47,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     serving::start_logging(&settings, arguments.quiet, app)?;
     let mut signals = Signals::listen()?;
     let (servers, token) = (servers(&settings, app)?, token(arguments.token, &settings, app)?);
+    app.redactor.hide(&token);
     // Kept as long as the worker runs: nobody else may have its name meanwhile.
     let name = name::of_worker(settings.text(&table::WORKER_NAME), &data, &*app.runtime)?;
     let dial = Dial {
@@ -73,7 +74,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
             ));
         }
     }
-    let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime))
+    let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime), app.redactor.clone())
         .map_err(|error| CommandError::error(with_causes(&error)))?;
     let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
     tracing::info!(worker = config.name, slots = config.offer.slots, "ready");

@@ -91,6 +91,8 @@ settings! {
             "Holds the token that clients show, the same for servers that share a store (without it, one in the data folder)";
         SETUP_TOKEN_FILE: "tokens.setup", "setup-token-file", "OSTLER_SETUP_TOKEN_FILE", "FILE", None, file,
             "Holds a token that makes the first user and nothing else; OSTLER_SETUP_TOKEN is the token itself (without either, it takes the token of clients)";
+        SECRET_KEY_FILE: "secret_key_file", "secret-key-file", "OSTLER_SECRET_KEY_FILE", "FILE", None, file,
+            "Holds the keys that secrets are sealed with, one to a line, the same for servers that share a store; OSTLER_SECRET_KEY is a key itself (without either, one in the data folder)";
         SESSION_TTL: "session_ttl", "session-ttl", "OSTLER_SESSION_TTL", "DURATION", Some("24h"), session_ttl,
             "A user who asks for nothing for so long has to sign in again";
         REQUESTS_PER_SECOND: "limits.requests_per_second", "requests-per-second", "OSTLER_REQUESTS_PER_SECOND", "N", Some("20000"), at_least_one,

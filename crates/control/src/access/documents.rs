@@ -23,6 +23,8 @@ pub enum Internal {
     SignIn,
     /// Raised by each first user, so that there is one.
     Setup,
+    /// Sealed by the first server that kept a secret: who can't open it has other keys.
+    SecretCheck,
 }
 
 /// A document with what the store knows about it.
@@ -47,6 +49,7 @@ impl Internal {
             Self::User => "internal/User",
             Self::SignIn => "internal/SignIn",
             Self::Setup => "internal/Setup",
+            Self::SecretCheck => "internal/SecretCheck",
         }
     }
 
@@ -56,7 +59,7 @@ impl Internal {
 }
 
 impl Control {
-    pub(super) async fn kept<T: DeserializeOwned>(
+    pub(crate) async fn kept<T: DeserializeOwned>(
         &self,
         kind: Internal,
         name: &str,
@@ -98,7 +101,7 @@ impl Control {
 
     /// One that is not there yet. Its version begins with the calendar, so that what was decided on a former one of the
     /// same name does not hold for it.
-    pub(super) fn new_document<T: Serialize>(&self, kind: Internal, name: &str, document: &T) -> Bundle {
+    pub(crate) fn new_document<T: Serialize>(&self, kind: Internal, name: &str, document: &T) -> Bundle {
         let now = self.runtime.now();
         let version = u64::try_from(now.as_millis()).unwrap_or(0).max(1);
         let stored = stored(kind, name, version, now, document);
@@ -108,14 +111,14 @@ impl Control {
     }
 
     /// Whether it counted.
-    pub(super) async fn commit_documents(&self, bundle: Bundle) -> Result<bool, ControlError> {
+    pub(crate) async fn commit_documents(&self, bundle: Bundle) -> Result<bool, ControlError> {
         Ok(self.commit(bundle).await?.is_ok())
     }
 }
 
 impl<T: Serialize> Kept<T> {
     /// In the place of what was read.
-    pub(super) fn replaced(&self, kind: Internal, document: &T) -> Bundle {
+    pub(crate) fn replaced(&self, kind: Internal, document: &T) -> Bundle {
         let stored = stored(kind, &self.name, self.version + 1, self.created_at, document);
         Bundle::new(Command::Apply)
             .expect(Expect::Resource { key: stored.key.clone(), version: self.version })

@@ -53,7 +53,8 @@ impl Control {
             if let Some(wanted) = &resource.metadata.resource_version {
                 check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
             }
-            let stored = self.next_version(key.clone(), &resource, former.as_ref());
+            let sealed = self.sealed(&resource, former.as_ref(), effect).await?;
+            let stored = self.next_version(key.clone(), &sealed, former.as_ref());
             let change = if former.is_some() { Change::Updated } else { Change::Created };
             let bundle = put_and_tell(stored.clone(), former.as_ref(), change, self.runtime.now());
             if let Some(resource) = self.put(&stored, bundle, effect).await? {
@@ -77,7 +78,8 @@ impl Control {
         for _ in 0..TRIES {
             let former = self.present(&place).await?;
             precondition.check(&former)?;
-            let mut stored = self.next_version(target.clone(), &resource, Some(&former));
+            let sealed = self.sealed(&resource, Some(&former), effect).await?;
+            let mut stored = self.next_version(target.clone(), &sealed, Some(&former));
             let now = self.runtime.now();
             let bundle = if target == place {
                 put_and_tell(stored.clone(), Some(&former), Change::Updated, now)
@@ -172,13 +174,13 @@ impl Control {
     }
 }
 
-/// A worker registers itself; and what is secret is not kept where it could be read.
+/// A worker registers itself; and what was sealed for another kind of server can't be opened here.
 fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
     match resource.kind() {
         Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
-        Kind::Secret | Kind::SealedSecret => {
-            let message = "secrets are not kept in this version: give them to `ostler up` in its environment, as \
-                           OSTLER_SECRET_<NAME>";
+        Kind::SealedSecret => {
+            let message =
+                "sealed secrets are not kept in this version: keep the value itself with `ostler secret set`";
             Err(ControlError::NotAvailable(message.to_owned()))
         }
         _ => Ok(()),

@@ -8,7 +8,7 @@ use ostler_kernel::{
     SessionId, Step, StepId, StepKind, StepOutcome, TaskId, Timestamp, Usage,
     bundle::WriteKey,
     conversation::{Image, ToolCallRef},
-    plan::{AgentPlan, Limits, ModelPlan, ToolPlan},
+    plan::{AgentPlan, AuthForm, AuthPlan, Limits, ModelPlan, ToolPlan},
     queue::{Lane, Priority, Requirements},
     retry::{Jitter, RetryPolicy},
     run::{
@@ -25,8 +25,8 @@ use serde_json::json;
 use super::Message;
 use crate::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
-    LinkError, RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, Signal, SignalKind,
-    SignalsRequest,
+    LinkError, RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer,
+    SecretRequest, SecretValue, Signal, SignalKind, SignalsRequest,
 };
 
 /// Each under the name of its file.
@@ -55,6 +55,7 @@ fn name_of_request(request: &Request) -> &'static str {
         Request::Signals(_) => "signals",
         Request::Inputs(_) => "inputs",
         Request::Deltas(_) => "deltas",
+        Request::Secret(_) => "secret",
     }
 }
 
@@ -79,6 +80,7 @@ fn name_of_response(response: &Response) -> &'static str {
         Response::Signals(_) => "signals",
         Response::Inputs(_) => "inputs",
         Response::Shown(()) => "shown",
+        Response::Secret(_) => "secret",
     }
 }
 
@@ -117,6 +119,11 @@ fn requests() -> Vec<Request> {
         Request::Signals(SignalsRequest { caller: caller(), wait_ms: 20_000 }),
         Request::Inputs(InputsRequest { caller: caller(), run: run_id(), task: task(), after: 1 }),
         Request::Deltas(DeltasRequest { caller: caller(), deltas: vec![delta] }),
+        Request::Secret(SecretRequest {
+            caller: caller(),
+            run: run_id(),
+            reference: "default/openai-key".into(),
+        }),
     ];
     requests.extend(leaves);
     requests
@@ -142,6 +149,9 @@ fn responses() -> Vec<(&'static str, Response)> {
         ("", Response::Signals(vec![signal(SignalKind::Stop), signal(SignalKind::Input)])),
         ("", Response::Inputs(vec![input])),
         ("", Response::Shown(())),
+        ("-found", Response::Secret(SecretAnswer::Found { value: SecretValue::new("hush") })),
+        ("-absent", Response::Secret(SecretAnswer::Absent)),
+        ("-refused", Response::Secret(SecretAnswer::Refused { message: "it has no such key".into() })),
     ]
 }
 
@@ -283,6 +293,10 @@ fn plan() -> AgentPlan {
         timeout_ms: 30_000,
         retry: retry(),
         allow_private: true,
+        auth: Some(AuthPlan {
+            secret_ref: "default/lookup-key".into(),
+            shown: AuthForm::Header { header: "x-api-key".into() },
+        }),
     };
     let limits = Limits {
         max_steps: 10,

@@ -38,6 +38,7 @@ pub fn all() -> Map<String, Value> {
         ("RetryRequest", optional("overrides", json!({"type": ["object", "null"]}))),
         ("Decision", json!({"type": "object"})),
         ("Delivery", json!({"type": "object"})),
+        ("SecretKeys", object(&[("source", text()), ("keys", list_of(anything())), ("left", number())])),
         ("WorkerView", worker_view()),
         ("WorkerList", list(&worker)),
     ];

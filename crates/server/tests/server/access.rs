@@ -45,6 +45,8 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("GET", "/v1/capabilities", Reader, Nowhere),
     ("GET", "/v1/events/watch", Reader, In),
     ("POST", "/v1/backup", Admin, Everywhere),
+    ("GET", "/v1/secret-keys", Reader, Everywhere),
+    ("POST", "/v1/secret-keys/rotate", Admin, Everywhere),
     ("GET", "/v1/auth/config", Nobody, Nowhere),
     // It asks for an admin's token or the setup token by itself: see sign_in.rs.
     ("POST", "/v1/auth/setup", Nobody, Nowhere),

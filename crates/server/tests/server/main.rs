@@ -15,6 +15,7 @@ mod observe;
 mod replace;
 mod resources;
 mod retention;
+mod secrets;
 mod selecting;
 mod sign_in;
 mod support;

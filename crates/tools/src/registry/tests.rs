@@ -82,6 +82,7 @@ fn request(way: &str, idempotent: bool) -> ToolRequest {
         timeout_ms: 700,
         retry,
         allow_private: false,
+        auth: None,
     };
     ToolRequest {
         tool,

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ostler_control::{Control, ControlConfig};
+use ostler_control::{Control, ControlConfig, secrets::KeyRing};
 use ostler_kernel::{Runtime, runtime::timeout};
+use ostler_link::WorkerPort;
 use ostler_store::SqliteStore;
-use ostler_worker::{Equipment, Offer, WorkerConfig, start};
+use ostler_worker::{Equipment, KeptSecrets, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};
 use crate::sim::{
@@ -26,8 +27,9 @@ impl World {
             Err(error) => return self.violate(format!("the store does not open: {error}")),
         };
         let store = Arc::new(SimStore::new(Arc::clone(&sqlite), Arc::clone(self), Arc::clone(&runtime)));
-        let control =
-            Control::new(store, runtime, ControlConfig { lease: LEASE, ..ControlConfig::default() });
+        let keys = KeyRing::parse(&"05".repeat(32)).ok();
+        let config = ControlConfig { lease: LEASE, keys, ..ControlConfig::default() };
+        let control = Control::new(store, runtime, config);
         let background = control.start();
         self.state().server = Some(Server { control, sqlite, _background: background });
         self.log("the server is up");
@@ -72,10 +74,17 @@ impl World {
         };
         self.executor.boot(node, false);
         let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, node);
+        let port: Arc<dyn WorkerPort> = Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime)));
+        let secrets = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
         let equipment = Equipment {
-            port: Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime))),
+            port,
             gateway: Arc::new(SimGateway { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
-            toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
+            toolbox: Arc::new(SimToolbox {
+                world: Arc::clone(self),
+                runtime: Arc::clone(&runtime),
+                secrets: Arc::clone(&secrets),
+            }),
+            secrets,
             runner: Arc::new(SimRunner),
             runtime,
         };

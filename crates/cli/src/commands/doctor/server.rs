@@ -121,8 +121,8 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
             format!("none is missing, {} model endpoints name one", named.len()),
         );
     }
-    let remedy =
-        "set each in the server's environment, as OSTLER_SECRET_OPENAI_KEY for openai-key, and restart it";
+    let remedy = "`ostler secret set NAME` keeps one; or set each in the worker's environment, as OSTLER_SECRET_OPENAI_KEY for \
+         openai-key, and restart it";
     match variables {
         Some(_) => Check::fail("model secrets", format!("not there: {}", missing.join(", ")), remedy),
         None => {
@@ -133,7 +133,7 @@ async fn secrets(client: &Client, data: Option<&Path>) -> Check {
 }
 
 /// The names of the variables that the server of this folder was started with, if it is ours to look at.
-fn variables_of_server(data: &Path) -> Option<BTreeSet<String>> {
+pub fn variables_of_server(data: &Path) -> Option<BTreeSet<String>> {
     let pid = config::read_server(data).ok()?.pid?;
     let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let name = |variable: &[u8]| {
@@ -144,7 +144,7 @@ fn variables_of_server(data: &Path) -> Option<BTreeSet<String>> {
 }
 
 /// The server looks for a secret under this name.
-fn is_set(variables: &BTreeSet<String>, secret: &str) -> bool {
+pub fn is_set(variables: &BTreeSet<String>, secret: &str) -> bool {
     ostler_worker::secret_variable(secret).is_some_and(|name| variables.contains(&name))
 }
 

@@ -1,0 +1,176 @@
+//! A gateway behind which nobody gets to see a secret that this process knows: not in the answer, not in its pieces, not
+//! in what went wrong.
+
+use futures_util::{StreamExt, stream};
+use ostler_kernel::{Block, Failure};
+use ostler_secrets::{Flow, Redactor};
+
+use crate::{Completion, Gateway, ModelRequest, Part, Parts};
+
+pub struct Redacting<G> {
+    inner: G,
+    redactor: Redactor,
+}
+
+impl<G> Redacting<G> {
+    pub fn new(inner: G, redactor: Redactor) -> Self {
+        Self { inner, redactor }
+    }
+}
+
+impl<G: Gateway> Gateway for Redacting<G> {
+    fn stream(&self, request: ModelRequest) -> Parts {
+        let (text, thinking) = (self.redactor.flow(), self.redactor.flow());
+        let state =
+            State { parts: self.inner.stream(request), text, thinking, redactor: self.redactor.clone() };
+        let parts = stream::unfold(Some(state), |state| async move {
+            let mut state = state?;
+            let part = state.parts.next().await?;
+            let (parts, is_last) = state.clean(part);
+            Some((stream::iter(parts), (!is_last).then_some(state)))
+        });
+        Box::pin(parts.flatten())
+    }
+}
+
+struct State {
+    parts: Parts,
+    text: Flow,
+    thinking: Flow,
+    redactor: Redactor,
+}
+
+impl State {
+    /// What is shown of a part, and whether it was the last.
+    fn clean(&mut self, part: Result<Part, Failure>) -> (Vec<Result<Part, Failure>>, bool) {
+        match part {
+            Ok(Part::Text(text)) => (shown(self.text.push(text)), false),
+            Ok(Part::Thinking(text)) => (thought(self.thinking.push(text)), false),
+            Ok(Part::Done(mut completion)) => {
+                self.clean_answer(&mut completion);
+                let mut parts = self.rest();
+                parts.push(Ok(Part::Done(completion)));
+                (parts, true)
+            }
+            Err(mut failure) => {
+                failure.message = self.redactor.hidden_words(&failure.message);
+                let mut parts = self.rest();
+                parts.push(Err(failure));
+                (parts, true)
+            }
+        }
+    }
+
+    /// What was held back, as it might have been the beginning of a secret.
+    fn rest(&mut self) -> Vec<Result<Part, Failure>> {
+        let mut parts = thought(self.thinking.finish());
+        parts.extend(shown(self.text.finish()));
+        parts
+    }
+
+    fn clean_answer(&self, completion: &mut Completion) {
+        for block in &mut completion.blocks {
+            match block {
+                Block::Text { text } => self.redactor.clean(text),
+                Block::ToolCall { name, arguments, .. } => {
+                    self.redactor.clean(name);
+                    self.redactor.clean(arguments);
+                }
+                Block::ToolResult { content, .. } => self.redactor.clean(content),
+                Block::Native { value, .. } => self.redactor.clean_json(value),
+                Block::Image(_) => {}
+            }
+        }
+    }
+}
+
+fn thought(text: String) -> Vec<Result<Part, Failure>> {
+    if text.is_empty() { Vec::new() } else { vec![Ok(Part::Thinking(text))] }
+}
+
+fn shown(text: String) -> Vec<Result<Part, Failure>> {
+    if text.is_empty() { Vec::new() } else { vec![Ok(Part::Text(text))] }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ostler_kernel::plan::ModelPlan;
+
+    use super::*;
+    use crate::Finish;
+
+    /// Says what it was told to, once.
+    struct Scripted(Mutex<Vec<Result<Part, Failure>>>);
+
+    impl Gateway for Scripted {
+        fn stream(&self, _: ModelRequest) -> Parts {
+            Box::pin(stream::iter(std::mem::take(&mut *self.0.lock().unwrap())))
+        }
+    }
+
+    async fn parts(script: Vec<Result<Part, Failure>>) -> Vec<Result<Part, Failure>> {
+        let redactor = Redactor::default();
+        redactor.hide("geheim-wort-1");
+        let gateway = Redacting::new(Scripted(Mutex::new(script)), redactor);
+        let endpoint = ModelPlan {
+            endpoint: "main".into(),
+            provider: "x".into(),
+            base_url: String::new(),
+            model: String::new(),
+            options: Default::default(),
+            secret_ref: None,
+            allow_private: false,
+        };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages: vec![],
+            tools: vec![],
+            output_schema: None,
+            request_id: String::new(),
+        };
+        gateway.stream(request).collect().await
+    }
+
+    fn text(text: &str) -> Result<Part, Failure> {
+        Ok(Part::Text(text.to_owned()))
+    }
+
+    #[tokio::test]
+    async fn an_answer_shows_no_secret_in_pieces_or_whole() {
+        let whole = "it is geheim-wort-1, as I said; g";
+        let blocks = vec![
+            Block::Text { text: whole.into() },
+            Block::ToolCall {
+                id: "1".into(),
+                name: "t".into(),
+                arguments: "{\"a\":\"geheim-wort-1\"}".into(),
+            },
+        ];
+        let done = Part::Done(Completion { blocks, finish: Finish::Stop, usage: None });
+        let script = vec![text("it is gehe"), text("im-wort"), text("-1, as I said; g"), Ok(done)];
+        let seen = parts(script).await;
+        let shown: String = seen
+            .iter()
+            .filter_map(|part| match part {
+                Ok(Part::Text(text)) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(shown, "it is [REDACTED], as I said; g");
+        let Some(Ok(Part::Done(completion))) = seen.last() else { panic!("{seen:?}") };
+        assert_eq!(completion.blocks[0], Block::Text { text: shown });
+        assert!(!format!("{completion:?}").contains("geheim"), "{completion:?}");
+    }
+
+    #[tokio::test]
+    async fn what_went_wrong_shows_none_either() {
+        let failure = Failure::transient("model_bad_answer", "said geheim-wort-1, api_key=abc");
+        let seen = parts(vec![text("ge"), Err(failure)]).await;
+        assert_eq!(seen[0], text("ge"));
+        let Err(failure) = &seen[1] else { panic!("{seen:?}") };
+        assert_eq!(failure.message, "said [REDACTED], api_key=[REDACTED]");
+    }
+}

@@ -1,0 +1,70 @@
+//! Text that comes in pieces: what may be the beginning of a secret is held back until the rest has come. All pieces
+//! together are shown as the whole text would be.
+
+use super::{Redactor, patterns::Rest};
+
+pub struct Flow {
+    redactor: Redactor,
+    held: String,
+}
+
+impl Flow {
+    pub(super) fn new(redactor: Redactor) -> Self {
+        Self { redactor, held: String::new() }
+    }
+
+    /// As much as can be shown already.
+    pub fn push(&mut self, piece: String) -> String {
+        let patterns = self.redactor.patterns();
+        if patterns.is_empty() && self.held.is_empty() {
+            return piece;
+        }
+        self.held.push_str(&piece);
+        let mut shown = String::new();
+        let (upto, _) = patterns.pass(&self.held, &mut shown, Rest::MayCome);
+        self.held.drain(..upto);
+        shown
+    }
+
+    /// What was held back, once nothing more comes.
+    pub fn finish(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        self.redactor.hidden(&held).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pieces(redactor: &Redactor, pieces: &[&str]) -> Vec<String> {
+        let mut flow = redactor.flow();
+        let mut shown: Vec<String> = pieces.iter().map(|piece| flow.push((*piece).to_owned())).collect();
+        shown.push(flow.finish());
+        shown
+    }
+
+    #[test]
+    fn a_secret_in_two_pieces_is_hidden_and_other_text_is_not_late() {
+        let redactor = Redactor::default();
+        redactor.hide("geheimnis");
+        assert_eq!(pieces(&redactor, &["das ge", "heimnis!", " ge"]), ["das ", "[REDACTED]!", " ", "ge"]);
+        assert_eq!(pieces(&redactor, &["hello ", "world."]), ["hello ", "world.", ""]);
+        assert_eq!(pieces(&redactor, &["geh", "en."]), ["", "gehen.", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_shown_as_the_whole_is(words in prop::collection::vec("(ab|abab|ababac|c|ä|ababac-x){0,3}", 0..12)) {
+            let redactor = Redactor::default();
+            redactor.hide("ababac");
+            redactor.hide("abacabab");
+            redactor.hide("ababac-xab");
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let whole = words.concat();
+            prop_assert_eq!(pieces(&redactor, &words).concat(), redactor.hidden(&whole).into_owned());
+        }
+    }
+}

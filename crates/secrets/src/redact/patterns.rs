@@ -1,0 +1,142 @@
+//! Looks for many texts at once. Most places of a text are passed over by a look at two bytes; the texts looked for are
+//! overwritten when they go.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::Value;
+
+use super::{HIDDEN, forms::Form};
+
+pub struct Patterns {
+    /// By their first two bytes, the longest first.
+    by_start: BTreeMap<[u8; 2], Vec<Form>>,
+    /// One bit for each pair of bytes that one begins with.
+    starts: Vec<u64>,
+}
+
+/// What is found at a place.
+enum Found {
+    Nothing,
+    Whole(usize),
+    /// What is there may be the beginning of one.
+    Beginning,
+}
+
+/// Whether more of the text may come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    None,
+    MayCome,
+}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        Self { by_start: BTreeMap::new(), starts: vec![0; 1024] }
+    }
+}
+
+impl Patterns {
+    /// None of them is shorter than two bytes.
+    pub fn of(forms: impl Iterator<Item = Form>) -> Self {
+        let mut patterns = Self::default();
+        for form in forms {
+            let [first, second, ..] = *form.as_bytes() else { continue };
+            patterns.by_start.entry([first, second]).or_default().push(form);
+            let bit = usize::from(u16::from_be_bytes([first, second]));
+            patterns.starts[bit / 64] |= 1 << (bit % 64);
+        }
+        for forms in patterns.by_start.values_mut() {
+            forms.sort_unstable_by(|one, other| {
+                other.len().cmp(&one.len()).then_with(|| one.as_str().cmp(other))
+            });
+            forms.dedup();
+        }
+        patterns
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
+    pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::new();
+        match self.pass(text, &mut shown, Rest::None) {
+            (_, false) => Cow::Borrowed(text),
+            (_, true) => Cow::Owned(shown),
+        }
+    }
+
+    /// Passes the text on with what is found hidden, up to where the beginning of something stands at its end. Returns how
+    /// far that is, and whether anything was hidden.
+    pub fn pass(&self, text: &str, shown: &mut String, rest: Rest) -> (usize, bool) {
+        let bytes = text.as_bytes();
+        let (mut at, mut copied, mut has_hidden) = (0, 0, false);
+        while at < bytes.len() {
+            match self.at(bytes, at, rest) {
+                Found::Nothing => at += 1,
+                Found::Whole(length) => {
+                    shown.push_str(text.get(copied..at).unwrap_or_default());
+                    shown.push_str(HIDDEN);
+                    at += length;
+                    copied = at;
+                    has_hidden = true;
+                }
+                Found::Beginning => break,
+            }
+        }
+        shown.push_str(text.get(copied..at).unwrap_or_default());
+        (at, has_hidden)
+    }
+
+    fn at(&self, bytes: &[u8], at: usize, rest: Rest) -> Found {
+        let behind = bytes.get(at..).unwrap_or_default();
+        let candidates = match *behind {
+            [] => return Found::Nothing,
+            [only] if rest == Rest::MayCome && self.begins(only) => return Found::Beginning,
+            [_] => return Found::Nothing,
+            [first, second, ..] => {
+                let bit = usize::from(u16::from_be_bytes([first, second]));
+                if self.starts[bit / 64] & (1 << (bit % 64)) == 0 {
+                    return Found::Nothing;
+                }
+                self.by_start.get(&[first, second])
+            }
+        };
+        for form in candidates.into_iter().flatten() {
+            if behind.starts_with(form.as_bytes()) {
+                return Found::Whole(form.len());
+            }
+            if rest == Rest::MayCome && form.as_bytes().starts_with(behind) {
+                return Found::Beginning;
+            }
+        }
+        Found::Nothing
+    }
+
+    fn begins(&self, first: u8) -> bool {
+        self.by_start.range([first, 0]..=[first, u8::MAX]).next().is_some()
+    }
+
+    pub fn clean_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(hidden) = self.hidden(text) {
+                    *text = hidden;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
+            Value::Object(members) => {
+                let is_clean = members.keys().all(|name| matches!(self.hidden(name), Cow::Borrowed(_)));
+                if !is_clean {
+                    let renamed = std::mem::take(members).into_iter();
+                    members.extend(renamed.map(|(name, member)| (self.hidden(&name).into_owned(), member)));
+                }
+                members.values_mut().for_each(|member| self.clean_json(member));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}

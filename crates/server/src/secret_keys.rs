@@ -1,0 +1,91 @@
+//! Where the keys come from that secrets are sealed with: the environment, a file, or else one that is made in the data
+//! folder at the first start. Servers on one store have to have the same.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use ostler_control::secrets::{Key, KeyError, KeyRing, Redactor};
+use ostler_kernel::Runtime;
+
+use crate::{ServerConfig, data_folder};
+
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    Environment,
+    File(PathBuf),
+    /// Ours to write.
+    DataFolder(PathBuf),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeyReadError {
+    #[error("can't read it")]
+    Read(#[from] io::Error),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl KeySource {
+    pub fn of(config: &ServerConfig) -> Self {
+        match (&config.secret_key, &config.secret_key_file) {
+            (Some(_), _) => Self::Environment,
+            (None, Some(path)) => Self::File(path.clone()),
+            (None, None) => Self::DataFolder(data_folder::secret_key_file(&config.data)),
+        }
+    }
+
+    /// The keys as they are now. That of the data folder is made if it is not there yet.
+    pub fn read(&self, config: &ServerConfig, runtime: &dyn Runtime) -> Result<KeyRing, KeyReadError> {
+        let ring = match (self, &config.secret_key) {
+            (Self::Environment, Some(text)) => KeyRing::parse(text.expose())?,
+            (Self::Environment, None) => return Err(KeyError::Empty.into()),
+            (Self::File(path), _) => read(path)?,
+            (Self::DataFolder(path), _) => match read(path) {
+                Err(KeyReadError::Read(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    let ring = KeyRing::of(Key::generate(runtime));
+                    data_folder::replace(path, ring.write().as_bytes())?;
+                    ring
+                }
+                ring => ring?,
+            },
+        };
+        hide(&ring, &config.redactor);
+        Ok(ring)
+    }
+
+    /// The keys to turn to: a new one in front of those of the data folder, or what somebody has put into the file. None if
+    /// they can't change while the server runs.
+    pub fn next(&self, redactor: &Redactor, runtime: &dyn Runtime) -> Result<Option<KeyRing>, KeyReadError> {
+        let ring = match self {
+            Self::Environment => return Ok(None),
+            Self::File(path) => read(path)?,
+            Self::DataFolder(path) => {
+                let ring = read(path)?.with_first(Key::generate(runtime));
+                // Nothing is sealed with a key that could still be lost.
+                data_folder::replace(path, ring.write().as_bytes())?;
+                ring
+            }
+        };
+        hide(&ring, redactor);
+        Ok(Some(ring))
+    }
+}
+
+fn read(path: &Path) -> Result<KeyRing, KeyReadError> {
+    Ok(KeyRing::parse(&zeroize::Zeroizing::new(fs::read_to_string(path)?))?)
+}
+
+fn hide(ring: &KeyRing, redactor: &Redactor) {
+    ring.write().lines().for_each(|line| redactor.hide(line));
+}
+
+impl fmt::Display for KeySource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment => out.write_str("OSTLER_SECRET_KEY"),
+            Self::File(path) | Self::DataFolder(path) => write!(out, "{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The secrets that a server keeps, asked for through the worker port: for a run that this worker holds, and anew for each
+//! call, so that a changed one takes effect at the next. Nothing is kept here.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use ostler_agent::llm::secrets::{Asked, Resolver, SecretText};
+use ostler_kernel::{Failure, Runtime, StepId, runtime::timeout};
+use ostler_link::{Caller, LinkError, SecretAnswer, SecretRequest, WorkerPort, WorkerPortExt};
+
+use crate::{held::Held, insist};
+
+/// How long the server may take. Longer than it takes to start anew.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub struct KeptSecrets {
+    port: Arc<dyn WorkerPort>,
+    runtime: Arc<dyn Runtime>,
+    /// Who asks: this worker, as it last registered, with the lease that it has to stand under.
+    holder: Mutex<Option<Holder>>,
+}
+
+#[derive(Clone)]
+struct Holder {
+    caller: Caller,
+    held: Arc<Held>,
+}
+
+impl KeptSecrets {
+    pub fn new(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Arc<Self> {
+        Arc::new(Self { port, runtime, holder: Mutex::default() })
+    }
+
+    pub(crate) fn registered(&self, caller: &Caller, held: &Arc<Held>) {
+        let holder = Holder { caller: caller.clone(), held: Arc::clone(held) };
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
+    }
+
+    fn request(&self, asked: &Asked<'_>) -> Option<(SecretRequest, Arc<Held>)> {
+        let step: StepId = asked.step.parse().ok()?;
+        let Holder { caller, held } = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some((SecretRequest { caller, run: step.run, reference: asked.reference.to_owned() }, held))
+    }
+}
+
+#[async_trait]
+impl Resolver for KeptSecrets {
+    async fn find(&self, asked: &Asked<'_>) -> Result<Option<SecretText>, Failure> {
+        let refused = |message: String| {
+            let message = format!("the secret `{}` was not given: {message}", asked.reference);
+            Failure::permanent("secret_refused", message)
+        };
+        let (request, held) = self.request(asked).ok_or_else(|| refused("no run asks for it".to_owned()))?;
+        let asking = insist(&*self.runtime, || self.port.secret(request.clone()));
+        let unavailable = |why: &str| {
+            let message = format!("the secret `{}` could not be asked for: {why}", asked.reference);
+            Failure::transient("secret_unavailable", message)
+        };
+        let Ok(answer) = timeout(&*self.runtime, PATIENCE, asking).await else {
+            return Err(unavailable("the server did not answer in time"));
+        };
+        // The effect follows at once. Whoever stood still meanwhile must not begin what another one does by now.
+        if !held.lease_stands(self.runtime.monotonic()) {
+            return Err(unavailable("the lease ran out meanwhile"));
+        }
+        match answer {
+            Ok(SecretAnswer::Found { value }) => Ok(Some(SecretText::new(value.expose()))),
+            // A server that does not know the question keeps none: it is of the version before.
+            Ok(SecretAnswer::Absent) | Err(LinkError::Rejected { .. }) => Ok(None),
+            Ok(SecretAnswer::Refused { message }) => Err(refused(message)),
+            Err(error) => Err(unavailable(&error.to_string())),
+        }
+    }
+
+    fn lacks(&self, _: &str) -> String {
+        "is not kept by the server".to_owned()
+    }
+}
