@@ -213,12 +213,12 @@ fn model_plan(home: &str, reference: &Reference, endpoint: ModelEndpointSpec) ->
     };
     ModelPlan {
         endpoint: reference.name.clone(),
+        allow_private: endpoint.may_be_private(),
         provider: endpoint.provider,
         base_url: endpoint.base_url,
         model: endpoint.default_model,
         options: endpoint.options,
         secret_ref: endpoint.auth.secret_ref.map(in_its_home),
-        allow_private: endpoint.allow_private,
     }
 }
 

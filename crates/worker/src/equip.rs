@@ -24,8 +24,12 @@ pub enum EquipError {
 
 impl Equipment {
     /// Models and tools share their connections; secrets come from the environment.
-    pub fn standard(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Result<Self, EquipError> {
-        let client = net::Client::new(runtime.clone())?;
+    pub fn standard(
+        port: Arc<dyn WorkerPort>,
+        runtime: Arc<dyn Runtime>,
+        network: net::NetConfig,
+    ) -> Result<Self, EquipError> {
+        let client = net::Client::configured(runtime.clone(), network)?;
         let gateway = llm::Registry::standard(client.clone(), runtime.clone(), Secrets::from_environment())?;
         let toolbox = tools::Registry::standard(client, runtime.clone())?;
         Ok(Self {

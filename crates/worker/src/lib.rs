@@ -32,6 +32,7 @@ use crate::held::Held;
 
 pub use codes::codes;
 pub use equip::EquipError;
+pub use ostler_agent::llm::net::{NetConfig, ProxyConfig};
 pub use ostler_agent::llm::secret_variable;
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};

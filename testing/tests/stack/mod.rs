@@ -9,7 +9,7 @@ use ostler_control::{Background, Control, ControlConfig, Feed, NewTask};
 use ostler_kernel::{Event, Runtime, Task, TaskId, runtime::timeout};
 use ostler_link::{TokioRuntime, WorkerPort};
 use ostler_store::{SqliteStore, Store, TaskRow};
-use ostler_worker::{Equipment, Offer, WorkerConfig, WorkerHandle};
+use ostler_worker::{Equipment, NetConfig, Offer, WorkerConfig, WorkerHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -47,7 +47,8 @@ impl Stack {
     }
 
     pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
-        let equipment = Equipment::standard(port, Arc::clone(&self.runtime)).expect("equipment");
+        let equipment =
+            Equipment::standard(port, Arc::clone(&self.runtime), NetConfig::default()).expect("equipment");
         ostler_worker::start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment)
     }
 
