@@ -29,6 +29,7 @@ part "run once" env ONCE=1 scripts/run.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
+part "ssrf" with_figures "$target/debug/ssrf"
 rm -rf "${target:?}"/{crash,chaos,rolling}
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
 part "crash, postgres" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash" --postgres
