@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash chaos rolling power-loss store-conformance store-histories fuzz fuzz-api vendors canary image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling ssrf power-loss store-conformance store-histories fuzz fuzz-api vendors canary image deploy-test
 
 KILLS ?= 300
 MINUTES ?= 30
@@ -49,6 +49,9 @@ canary: ## Use a secret of each kind, and look for it wherever it might have bee
 
 power-loss: ## Rebuild the store from CUTS=1000 cut points
 	@scripts/ground.sh power-loss --cuts $(CUTS)
+
+ssrf: ## Try every address trick on models, tools and redirects, in network namespaces without a way out
+	@scripts/ground.sh ssrf
 
 store-conformance: ## Try what every store promises on each of them, several servers on one store, planted bugs
 	@scripts/conformance.sh

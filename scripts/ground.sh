@@ -3,6 +3,7 @@
 set -euo pipefail
 [[ $* != *--postgres* ]] || needs=databases
 [[ $1 != chaos ]] || needs="databases clocks"
+[[ $1 != ssrf ]] || needs=networks
 . "$(dirname "$0")/env.sh"
 
 program=$1

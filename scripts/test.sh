@@ -30,6 +30,7 @@ part "vendors" with_figures env BUILT=1 scripts/vendors.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
+part "ssrf" with_figures "$target/debug/ssrf"
 rm -rf "${target:?}"/{crash,chaos,rolling}
 part "crash" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash"
 part "crash, postgres" with_figures "$target/debug/crash" --kills "${KILLS:-12}" --data "$target/crash" --postgres

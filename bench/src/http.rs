@@ -30,6 +30,7 @@ pub struct Request<'r> {
 }
 
 impl Connection {
+    #[expect(clippy::disallowed_methods, reason = "it dials what it measures")]
     pub async fn open(address: SocketAddr, token: Option<&str>) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("can't connect")?;
         stream.set_nodelay(true)?;

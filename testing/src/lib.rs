@@ -13,4 +13,5 @@ pub mod proxy;
 pub mod reference_store;
 pub mod several_servers;
 pub mod sim;
+pub mod ssrf;
 pub mod tool_server;

@@ -39,9 +39,7 @@ async fn try_vendor(vendor: Vendor) {
     let stack = Stack::start(Duration::from_secs(30));
     declare(&stack, vendor, &model, &tools).await;
     let gateway = Arc::new(setup::registry(&stack.runtime));
-    let equipment =
-        Equipment::standard(Arc::clone(&stack.control) as _, Arc::clone(&stack.runtime), Default::default());
-    let equipment = Equipment { gateway, ..equipment.expect("equipment") };
+    let equipment = Equipment { gateway, ..stack.equipment(Arc::clone(&stack.control) as _) };
     let worker = Stack::worker_with("all", 2 * ROWS.len() as u32, equipment);
 
     let rows = ROWS.iter().filter(|row| row.is_known_to(&vendor)).enumerate();

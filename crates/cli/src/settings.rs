@@ -3,6 +3,7 @@
 
 mod file;
 mod flags;
+pub mod network;
 pub mod table;
 
 use std::{collections::BTreeMap, env, fmt, path::PathBuf, str::FromStr};

@@ -27,6 +27,7 @@ pub(crate) fn connections(base: &Url, certificates: Option<&[u8]>) -> Result<req
         _ => Trust::Nobody,
     };
     let tls = tls(trust).map_err(|error| ClientError::Setup(error.into()))?;
+    #[expect(clippy::disallowed_methods, reason = "it dials the server that its user named, and nobody else")]
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         // Whoever redirects would be given the token.

@@ -229,15 +229,16 @@ fn model_plan(
     endpoint: ModelEndpointSpec,
 ) -> Result<ModelPlan, ControlError> {
     let user = format!("model endpoint {:?}", reference.name);
+    let allow_private = endpoint.may_be_private();
     let secret_ref = endpoint.auth.secret_ref.map(|secret| in_its_home(home, &user, secret)).transpose()?;
     Ok(ModelPlan {
         endpoint: reference.name.clone(),
+        allow_private,
         provider: endpoint.provider,
         base_url: endpoint.base_url,
         model: endpoint.default_model,
         options: endpoint.options,
         secret_ref,
-        allow_private: endpoint.allow_private,
     })
 }
 

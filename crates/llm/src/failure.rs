@@ -16,8 +16,12 @@ pub(crate) fn of_net(endpoint: &str, error: &NetError) -> Failure {
         NetError::Tls { .. } => Failure::permanent("model_insecure", message),
         NetError::TooLarge { .. } => Failure::permanent("model_answer_too_large", message),
         NetError::RefusedAddress { .. } => Failure::permanent("model_address_refused", message),
-        NetError::Redirect { .. } => Failure::permanent("model_redirected", message),
-        NetError::BadUrl { .. } | NetError::Setup { .. } => Failure::permanent("model_bad_endpoint", message),
+        NetError::Redirect { .. } | NetError::Redirected { .. } => {
+            Failure::permanent("model_redirected", message)
+        }
+        NetError::BadUrl { .. } | NetError::BadSetting { .. } | NetError::Setup { .. } => {
+            Failure::permanent("model_bad_endpoint", message)
+        }
     }
 }
 

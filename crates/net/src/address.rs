@@ -42,12 +42,9 @@ pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressK
     }
 }
 
-/// AWS, Azure, Google and most others share the first; then ECS and EKS, Scaleway, Tencent, Alibaba, Oracle,
-/// and the Azure host agent, which has a public address.
-const METADATA_V4: [Ipv4Addr; 8] = [
-    Ipv4Addr::new(169, 254, 169, 254),
-    Ipv4Addr::new(169, 254, 170, 2),
-    Ipv4Addr::new(169, 254, 170, 23),
+/// Scaleway, Tencent, Alibaba, Oracle, and the Azure host agent, which has a public address. What nearly all others
+/// share is a whole range, below.
+const METADATA_V4: [Ipv4Addr; 5] = [
     Ipv4Addr::new(169, 254, 42, 42),
     Ipv4Addr::new(169, 254, 0, 23),
     Ipv4Addr::new(100, 100, 100, 200),
@@ -55,17 +52,25 @@ const METADATA_V4: [Ipv4Addr; 8] = [
     Ipv4Addr::new(168, 63, 129, 16),
 ];
 
-/// AWS, EKS, Google, Scaleway, Oracle.
-const METADATA_V6: [Ipv6Addr; 5] = [
-    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
-    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+/// Google, Scaleway, Oracle, OpenStack. Amazon has a range.
+const METADATA_V6: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
+fn is_metadata_v4(address: Ipv4Addr) -> bool {
+    // What a cloud serves to its machines (instance, clock, names, workload credentials) lies side by side.
+    matches!(address.octets(), [169, 254, 169 | 170, _]) || METADATA_V4.contains(&address)
+}
+
+fn is_metadata_v6(address: Ipv6Addr) -> bool {
+    matches!(address.segments(), [0xfd00, 0xec2, ..]) || METADATA_V6.contains(&address)
+}
+
 fn classify_v4(address: Ipv4Addr) -> Option<AddressKind> {
-    if METADATA_V4.contains(&address) {
+    if is_metadata_v4(address) {
         return Some(AddressKind::Metadata);
     }
     match address.octets() {
@@ -84,7 +89,7 @@ fn classify_v4(address: Ipv4Addr) -> Option<AddressKind> {
 }
 
 fn classify_v6(address: Ipv6Addr) -> Option<AddressKind> {
-    if METADATA_V6.contains(&address) {
+    if is_metadata_v6(address) {
         return Some(AddressKind::Metadata);
     }
     if address.is_unspecified() {
@@ -95,6 +100,12 @@ fn classify_v6(address: Ipv6Addr) -> Option<AddressKind> {
     }
     if let Some(embedded) = embedded_v4(address) {
         return classify_v4(embedded);
+    }
+    // A tunnel's end (ISATAP) may lie in any prefix, also in one that looks public.
+    if let [_, _, _, _, 0 | 0x200, 0x5efe, high, low] = address.segments()
+        && let Some(kind) = classify_v4(v4(high, low))
+    {
+        return Some(kind);
     }
     match address.segments() {
         // NAT64 inside one's own network (RFC 8215): private, whatever it leads to.

@@ -33,6 +33,10 @@ impl NotedBody {
     pub(crate) fn new(bytes: Bytes, sent: Sent) -> Self {
         Self { bytes: Some(bytes), sent }
     }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.as_ref().is_none_or(Bytes::is_empty)
+    }
 }
 
 impl Body for NotedBody {
@@ -50,8 +54,12 @@ impl Body for NotedBody {
         Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
-    /// Not even an empty body has ended before it was asked for, or nothing would be noted.
+    /// Not even an empty body has ended before it was asked for, or nothing would be noted. An empty one is never
+    /// asked for: that it has not ended is the last that is asked of it, when the connection puts the head together.
     fn is_end_stream(&self) -> bool {
+        if self.is_empty() {
+            self.sent.0.store(true, Ordering::Release);
+        }
         self.bytes.is_none()
     }
 

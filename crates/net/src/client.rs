@@ -1,15 +1,16 @@
-//! The client. Inside are two pools of connections, one that may hold private addresses and one that may not:
-//! a connection made for one kind of call is never lent to the other.
+//! The client: one call with all its hops, each of them checked, under one set of bounds.
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use ostler_kernel::Runtime;
-use reqwest::{Url, redirect::Policy};
 
 use crate::{
-    NetError, Request, Response,
+    NetConfig, NetError, Request, Response, Timeouts,
     body::{NotedBody, Sent},
-    resolver::{self, CheckedResolver},
+    dns::{Nameservers, Resolver, System},
+    hop::Hop,
+    pools::Pools,
+    proxy::Judge,
     tls,
     watchdog::{Waiting, Watchdog},
 };
@@ -21,117 +22,95 @@ pub struct Client {
 }
 
 struct Inner {
-    public: reqwest::Client,
-    private: reqwest::Client,
+    config: NetConfig,
+    direct: Pools,
+    /// Where a proxy is used.
+    proxied: Option<Proxied>,
     runtime: Arc<dyn Runtime>,
     missing_roots: Option<rustls::Error>,
 }
 
-/// Shorter than the 60 s and more that servers and load balancers keep a connection for, so that it is we who
-/// close it, and rarely they, at the moment of the next request.
-const POOL_IDLE: Duration = Duration::from_secs(55);
-
-/// Above this an idle connection is closed instead of kept.
-const POOL_PER_HOST: usize = 1024;
-
-const USER_AGENT: &str = concat!("ostler/", env!("CARGO_PKG_VERSION"));
+struct Proxied {
+    pools: Pools,
+    judge: Judge,
+}
 
 impl Client {
+    /// A client as it is by default.
     pub fn new(runtime: Arc<dyn Runtime>) -> Result<Self, NetError> {
-        let (config, missing_roots) =
-            tls::config().map_err(|error| NetError::Setup { source: error.into() })?;
-        let public = pool(config.clone(), false)?;
-        let private = pool(config, true)?;
-        Ok(Self { inner: Arc::new(Inner { public, private, runtime, missing_roots }) })
+        Self::configured(runtime, NetConfig::default())
+    }
+
+    pub fn configured(runtime: Arc<dyn Runtime>, config: NetConfig) -> Result<Self, NetError> {
+        let (tls, missing_roots) = tls::config().map_err(|error| NetError::Setup { source: error.into() })?;
+        let resolver: Arc<dyn Resolver> = match config.nameservers.as_slice() {
+            [] => Arc::new(System::new()),
+            servers => Arc::new(Nameservers::new(servers.to_vec(), runtime.clone())),
+        };
+        let direct = Pools::direct(&config, &tls, &resolver)?;
+        let proxied = match config.proxy.is_none() {
+            true => None,
+            false => Some(Proxied {
+                pools: Pools::proxied(&config, &tls, &resolver)?,
+                judge: Judge::new(resolver, runtime.clone()),
+            }),
+        };
+        Ok(Self { inner: Arc::new(Inner { config, direct, proxied, runtime, missing_roots }) })
     }
 
     /// Makes the call and gives its answer as soon as the head of it is there. Dropping the future or the
     /// answer closes the connection, so that the other side can notice.
     pub async fn send(&self, request: Request) -> Result<Response, NetError> {
-        let url = self.check(&request)?;
-        let host = host_and_port(&url);
-        let sent = Sent::default();
-        let Request { timeouts, max_body, .. } = request;
+        let (timeouts, max_body) = (request.timeouts, request.max_body);
         let mut watchdog = Watchdog::new(self.inner.runtime.clone(), timeouts.total);
+        let mut hop = Hop::first(request)?;
+        loop {
+            let answer = self.make(&hop, timeouts, &mut watchdog).await.map_err(|error| hop.blame(error))?;
+            match hop.next(answer.status(), answer.headers())? {
+                Ok(next) => hop = next,
+                Err(_arrived) => return Ok(Response::new(answer, watchdog, timeouts.idle, max_body)),
+            }
+        }
+    }
+
+    async fn make(
+        &self,
+        hop: &Hop,
+        timeouts: Timeouts,
+        watchdog: &mut Watchdog,
+    ) -> Result<reqwest::Response, NetError> {
+        if let Some(error) = self.inner.missing_roots.as_ref().filter(|_| hop.target.is_tls()) {
+            let host = hop.target.host().to_owned();
+            return Err(NetError::Tls { host, source: error.clone() });
+        }
+        let sent = Sent::default();
+        let connect = timeouts.connect.min(self.inner.config.connect_timeout).min(timeouts.first_byte);
         let limit = || match sent.get() {
-            false => (Waiting::Connect, timeouts.connect.min(timeouts.first_byte)),
+            false => (Waiting::Connect, connect),
             true => (Waiting::FirstByte, timeouts.first_byte),
         };
-        let answer = self.execute(request, url, sent.clone());
-        let answer = watchdog
-            .watch(limit, answer)
-            .await
-            .map_err(|late| NetError::late(late, sent.get()))?
-            .map_err(|error| NetError::before_answer(error, &host, sent.get()))?;
-        Response::new(answer, watchdog, timeouts.idle, max_body)
+        let answer = watchdog.watch(limit, self.execute(hop, sent.clone())).await;
+        answer.map_err(|late| NetError::late(late, sent.get()))?
     }
 
-    /// What can be refused before anything is dialled. A name's addresses are looked at when it is resolved.
-    fn check(&self, request: &Request) -> Result<Url, NetError> {
-        let bad = |reason: &str| NetError::BadUrl { reason: reason.to_owned() };
-        let url = Url::parse(&request.url).map_err(|error| bad(&error.to_string()))?;
-        let is_tls = match url.scheme() {
-            "https" => true,
-            "http" => false,
-            _ => return Err(bad("it must begin with http:// or https://")),
+    async fn execute(&self, hop: &Hop, sent: Sent) -> Result<reqwest::Response, NetError> {
+        let pools = match &self.inner.proxied {
+            Some(proxied) if self.inner.config.proxy.serves(&hop.target) => {
+                proxied.judge.judge(&hop.target, hop.allow_private).await?;
+                &proxied.pools
+            }
+            Some(_) | None => &self.inner.direct,
         };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad("it must not hold credentials"));
-        }
-        let host = url.host_str().ok_or_else(|| bad("it has no host"))?;
-        let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        if let Ok(address) = literal {
-            let checked = resolver::check(address, request.allow_private);
-            checked.map_err(|refused| NetError::refused(host, &refused))?;
-        }
-        match &self.inner.missing_roots {
-            Some(error) if is_tls => Err(NetError::Tls { host: host.to_owned(), source: error.clone() }),
-            _ => Ok(url),
-        }
-    }
-
-    fn execute(
-        &self,
-        request: Request,
-        url: Url,
-        sent: Sent,
-    ) -> impl Future<Output = reqwest::Result<reqwest::Response>> + use<> {
-        let client = if request.allow_private { &self.inner.private } else { &self.inner.public };
-        let mut outgoing = reqwest::Request::new(request.method, url);
-        *outgoing.headers_mut() = request.headers;
-        *outgoing.body_mut() = Some(reqwest::Body::wrap(NotedBody::new(request.body, sent)));
-        client.execute(outgoing)
+        let mut outgoing = reqwest::Request::new(hop.method.clone(), hop.target.url().clone());
+        *outgoing.headers_mut() = hop.headers.clone();
+        *outgoing.body_mut() = Some(reqwest::Body::wrap(NotedBody::new(hop.body.clone(), sent.clone())));
+        let answer = pools.get(hop.allow_private).execute(outgoing).await;
+        answer.map_err(|error| NetError::before_answer(error, &hop.target.host_and_port(), sent.get()))
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Client")
-    }
-}
-
-fn pool(config: rustls::ClientConfig, allow_private: bool) -> Result<reqwest::Client, NetError> {
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(config)
-        .dns_resolver(CheckedResolver { allow_private })
-        .redirect(Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy()
-        .referer(false)
-        .http1_only()
-        .tcp_nodelay(true)
-        .pool_idle_timeout(POOL_IDLE)
-        .pool_max_idle_per_host(POOL_PER_HOST)
-        .user_agent(USER_AGENT)
-        .build()
-        .map_err(|error| NetError::Setup { source: error.into() })
-}
-
-/// What may be shown of an address: no path, no query.
-fn host_and_port(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
     }
 }

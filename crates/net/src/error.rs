@@ -31,10 +31,31 @@ pub enum NetError {
     NotHttp { source: reqwest::Error },
     #[error("the answer is larger than {limit} bytes")]
     TooLarge { limit: u64 },
-    #[error("answered {status} with a redirect to `{location}`, which is not followed")]
-    Redirect { status: StatusCode, location: String },
+    #[error("answered {status} with a redirect to `{location}`, which is not followed: {reason}")]
+    Redirect { status: StatusCode, location: String, reason: RefusedRedirect },
+    #[error("after a redirect to `{host}`")]
+    Redirected { host: String, source: Box<NetError> },
+    #[error("{reason}")]
+    BadSetting { reason: String },
     #[error("the HTTP client could not be set up")]
     Setup { source: Box<dyn Error + Send + Sync> },
+}
+
+/// Why a redirect is not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RefusedRedirect {
+    #[error("name the address that it leads to, if that is the right one")]
+    Never,
+    #[error("it would repeat the request without its body; name the address that it leads to")]
+    LosesBody,
+    #[error("{max} were followed already")]
+    TooMany { max: u8 },
+    #[error("it leads from https to http")]
+    Insecure,
+    #[error("it does not say where to")]
+    Nowhere,
+    #[error("that is no address that could be called")]
+    Unusable,
 }
 
 impl NetError {
@@ -46,11 +67,13 @@ impl NetError {
             | NetError::Timeout { .. }
             | NetError::Cut { .. }
             | NetError::NotHttp { .. } => true,
+            NetError::Redirected { source, .. } => source.is_transient(),
             NetError::BadUrl { .. }
             | NetError::RefusedAddress { .. }
             | NetError::Tls { .. }
             | NetError::TooLarge { .. }
             | NetError::Redirect { .. }
+            | NetError::BadSetting { .. }
             | NetError::Setup { .. } => false,
         }
     }
@@ -59,12 +82,17 @@ impl NetError {
     pub fn may_have_been_sent(&self) -> bool {
         match self {
             NetError::Timeout { sent, .. } | NetError::Cut { sent, .. } => *sent,
-            NetError::NotHttp { .. } | NetError::TooLarge { .. } | NetError::Redirect { .. } => true,
+            // Whoever answered with a redirect has seen the request, and may have acted on it.
+            NetError::NotHttp { .. }
+            | NetError::TooLarge { .. }
+            | NetError::Redirect { .. }
+            | NetError::Redirected { .. } => true,
             NetError::BadUrl { .. }
             | NetError::RefusedAddress { .. }
             | NetError::Dns { .. }
             | NetError::Connect { .. }
             | NetError::Tls { .. }
+            | NetError::BadSetting { .. }
             | NetError::Setup { .. } => false,
         }
     }

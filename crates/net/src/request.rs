@@ -17,6 +17,21 @@ pub struct Request {
     pub max_body: u64,
     /// Lets the call go to addresses that are not public.
     pub allow_private: bool,
+    pub redirects: Redirects,
+}
+
+/// What becomes of an answer that says to ask elsewhere. Whatever is followed: each hop is checked like a call of its
+/// own; a call that leaves its host and port can't reach private addresses any more; from https it never goes to http;
+/// and another origin sees no header that might be a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirects {
+    /// It is a failure.
+    #[default]
+    Refused,
+    /// Followed where the request is repeated as it is (307, 308), and where its result lies elsewhere (303).
+    Unchanged { max: u8 },
+    /// Followed; 301 and 302 turn a POST into a GET without a body.
+    Followed { max: u8 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +57,7 @@ impl Request {
             timeouts: Timeouts::default(),
             max_body: 8 * 1024 * 1024,
             allow_private: false,
+            redirects: Redirects::Refused,
         }
     }
 }

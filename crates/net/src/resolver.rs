@@ -1,13 +1,21 @@
 //! Names to addresses, checked at the moment of dialling: a name that leads to one address it must not lead
-//! to is refused as a whole, so that no second answer of a name server can smuggle one in.
+//! to is refused as a whole, so that no second answer of a name server can smuggle one in. What is dialled is what was
+//! checked: nobody asks again in between.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address::{self, AddressKind};
+use crate::{
+    address::{self, AddressKind},
+    dns::Resolver,
+};
 
 pub(crate) struct CheckedResolver {
+    pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) allow_private: bool,
 }
 
@@ -21,13 +29,13 @@ pub(crate) struct RefusedAddress {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
+        let (resolver, allow_private) = (self.resolver.clone(), self.allow_private);
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            for found in &found {
-                check(found.ip(), allow_private)?;
+            let found = resolver.resolve(name.as_str()).await?;
+            for address in &found {
+                check(*address, allow_private)?;
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+            Ok(Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
         })
     }
 }

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 
 use crate::{
-    NetError, redact, retry_after,
+    NetError, retry_after,
     watchdog::{Waiting, Watchdog},
 };
 
@@ -20,16 +20,8 @@ pub struct Response {
 }
 
 impl Response {
-    pub(crate) fn new(
-        inner: reqwest::Response,
-        watchdog: Watchdog,
-        idle: Duration,
-        max_body: u64,
-    ) -> Result<Self, NetError> {
-        if let Some(location) = redirect(&inner) {
-            return Err(NetError::Redirect { status: inner.status(), location });
-        }
-        Ok(Self { inner, watchdog, idle, max_body, received: 0, ended: false })
+    pub(crate) fn new(inner: reqwest::Response, watchdog: Watchdog, idle: Duration, max_body: u64) -> Self {
+        Self { inner, watchdog, idle, max_body, received: 0, ended: false }
     }
 
     pub fn status(&self) -> StatusCode {
@@ -121,14 +113,4 @@ pub fn status_text(status: StatusCode) -> String {
         Some(reason) => format!("{} {reason}", status.as_u16()),
         None => status.as_u16().to_string(),
     }
-}
-
-/// Where a redirect leads, without the query, which may hold what must not be shown.
-fn redirect(response: &reqwest::Response) -> Option<String> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    let location = response.headers().get(header::LOCATION).map(|value| value.as_bytes());
-    let location = location.unwrap_or_default().split(|byte| *byte == b'?').next().unwrap_or_default();
-    Some(redact::excerpt(location, 200))
 }

@@ -88,10 +88,13 @@ async fn a_refused_connection_was_never_sent() {
 
 #[tokio::test]
 async fn a_connection_closed_behind_the_request_may_have_been_sent() {
-    let server = Server::start([vec![Act::Close]]).await;
-    let error = send(&server).await.unwrap_err();
-    assert!(matches!(error, NetError::Cut { sent: true, .. }), "{error:?}");
-    assert!(error.is_transient() && error.may_have_been_sent());
+    for body in ["{}", ""] {
+        let server = Server::start([vec![Act::Close]]).await;
+        let request = Request { body: body.into(), ..request(server.url("/x")) };
+        let error = client().send(request).await.unwrap_err();
+        assert!(matches!(error, NetError::Cut { sent: true, .. }), "{error:?}");
+        assert!(error.is_transient() && error.may_have_been_sent());
+    }
 }
 
 #[tokio::test]
@@ -132,12 +135,16 @@ async fn plain_text_behind_https_is_a_tls_error() {
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_a_connection_that_never_came() {
     // The server reads the handshake as the head of a request and waits for more of it.
-    let mut server = Server::start([]).await;
-    let url = server.url("/").replace("http://", "https://");
-    let timeouts = Timeouts { connect: Duration::from_millis(50), ..Timeouts::default() };
-    let error = client().send(Request { timeouts, ..request(url) }).await.unwrap_err();
-    assert!(matches!(error, NetError::Timeout { waiting: Waiting::Connect, sent: false, .. }), "{error:?}");
-    assert_eq!(server.seen().await, Seen::Closed { connection: 0 });
+    for body in ["{}", ""] {
+        let mut server = Server::start([]).await;
+        let url = server.url("/").replace("http://", "https://");
+        let timeouts = Timeouts { connect: Duration::from_millis(50), ..Timeouts::default() };
+        let request = Request { timeouts, body: body.into(), ..request(url) };
+        let error = client().send(request).await.unwrap_err();
+        let expected = matches!(error, NetError::Timeout { waiting: Waiting::Connect, sent: false, .. });
+        assert!(expected, "{error:?}");
+        assert_eq!(server.seen().await, Seen::Closed { connection: 0 });
+    }
 }
 
 #[tokio::test]
@@ -204,7 +211,7 @@ async fn a_redirect_is_not_followed() {
     let mut server =
         Server::start([answer("307 Elsewhere", "location: http://10.0.0.1/p?token=hush\r\n", "")]).await;
     let error = send(&server).await.unwrap_err();
-    let NetError::Redirect { status, location } = &error else { panic!("{error:?}") };
+    let NetError::Redirect { status, location, .. } = &error else { panic!("{error:?}") };
     assert_eq!((status.as_u16(), location.as_str()), (307, "http://10.0.0.1/p"));
     assert!(!error.is_transient());
     server.request().await;

@@ -26,7 +26,7 @@ pub struct ModelEndpointSpec {
     /// How the other side knows us.
     #[serde(default, skip_serializing_if = "EndpointAuth::is_unset")]
     pub auth: EndpointAuth,
-    /// Lets the endpoint live at a private address.
+    /// Lets the endpoint live at a private address; one of `ollama` may anyway.
     #[serde(rename = "allowPrivate", default)]
     pub allow_private: bool,
 }
@@ -46,6 +46,14 @@ impl EndpointAuth {
 
     pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
         Self { secret_ref: fields.optional("secretRef") }
+    }
+}
+
+impl ModelEndpointSpec {
+    /// Whether a call may go to an address that is not public: where that is said, and to a model that people run
+    /// themselves, mostly on the machine they sit at.
+    pub fn may_be_private(&self) -> bool {
+        self.allow_private || self.provider == "ollama"
     }
 }
 

@@ -138,7 +138,9 @@ fn an_endpoint_knows_its_vendors_address() {
     assert_eq!(full.options["stream"], "true");
     let secret = full.auth.secret_ref.clone().unwrap();
     assert_eq!((secret.name.as_str(), secret.key_or_default()), ("b", "c"));
-    assert!(full.allow_private);
+    assert!(full.allow_private && full.may_be_private());
+    assert!(endpoint("{provider: Ollama, default_model: m}").may_be_private());
+    assert!(!endpoint("default_model: m").may_be_private());
     let wire = serde_json::to_value(&full).unwrap();
     assert_eq!(wire["auth"], json!({"secretRef": "a/b:c"}));
     assert_eq!(wire["allowPrivate"], true);

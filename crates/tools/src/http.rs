@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ostler_kernel::Failure;
-use ostler_net::{Bytes, Client, HeaderMap, HeaderValue, NetError, Request, Response, Timeouts, header};
+use ostler_net::{
+    Bytes, Client, HeaderMap, HeaderValue, NetError, Redirects, Request, Response, Timeouts, header,
+};
 use ostler_secrets::Secrets;
 use serde_json::Value;
 
@@ -25,6 +27,10 @@ const MAX_RESPONSE: u64 = 4 * 1024 * 1024;
 const MAX_ERROR: usize = 16 * 1024;
 
 const MAX_CONNECT: Duration = Duration::from_secs(10);
+
+/// A tool may have moved, or say where its result lies. It is not called without its arguments: an address that would
+/// have that is refused, and has to be brought up to date.
+const REDIRECTS: Redirects = Redirects::Unchanged { max: 5 };
 
 impl Http {
     pub fn new(client: Client, secrets: Secrets) -> Self {
@@ -62,6 +68,7 @@ fn outgoing(request: &ToolRequest, limit: Duration) -> Request {
         timeouts: Timeouts { connect, first_byte: limit, idle: limit, total: limit },
         max_body: MAX_RESPONSE,
         allow_private: request.tool.allow_private,
+        redirects: REDIRECTS,
         ..Request::post(request.tool.endpoint.as_str(), body(request))
     }
 }
@@ -115,9 +122,18 @@ async fn of_status(tool: &str, mut response: Response) -> CallError {
 
 fn of_net(tool: &str, error: &NetError) -> CallError {
     let message = format!("tool `{tool}`: {}", error.explain());
-    let code = match error {
+    let code = code_of(error);
+    let failure = code.failure(error.is_transient(), message);
+    // An error that will stay is an answer, though not one we take; what broke off on the way is none.
+    let is_unknown = error.is_transient() && error.may_have_been_sent();
+    CallError { failure, outcome: if is_unknown { Outcome::Unknown } else { Outcome::Known } }
+}
+
+fn code_of(error: &NetError) -> ToolCode {
+    match error {
         NetError::Timeout { .. } => ToolCode::Timeout,
         NetError::RefusedAddress { .. } | NetError::BadUrl { .. } => ToolCode::RuntimePolicyInvalid,
+        NetError::Redirected { source, .. } => code_of(source),
         NetError::Dns { .. }
         | NetError::Connect { .. }
         | NetError::Tls { .. }
@@ -125,12 +141,9 @@ fn of_net(tool: &str, error: &NetError) -> CallError {
         | NetError::NotHttp { .. }
         | NetError::TooLarge { .. }
         | NetError::Redirect { .. }
+        | NetError::BadSetting { .. }
         | NetError::Setup { .. } => ToolCode::ExecutionFailed,
-    };
-    let failure = code.failure(error.is_transient(), message);
-    // An error that will stay is an answer, though not one we take; what broke off on the way is none.
-    let is_unknown = error.is_transient() && error.may_have_been_sent();
-    CallError { failure, outcome: if is_unknown { Outcome::Unknown } else { Outcome::Known } }
+    }
 }
 
 fn known(failure: Failure) -> CallError {

@@ -238,3 +238,32 @@ async fn dropping_a_call_closes_its_connection() {
     drop(call);
     assert_eq!(server.seen().await, Seen::Closed { connection: 0 });
 }
+
+#[tokio::test]
+async fn a_redirect_is_followed_where_the_call_stays_whole() {
+    let to = |status: &str| answer(status, "location: /moved\r\n", "");
+    let mut server = Server::start([to("307 Moved"), answer("200 OK", "", "there")]).await;
+    assert_eq!(call(&server).await.unwrap(), "there");
+    server.request().await;
+    let again = loop {
+        if let Seen::Request { head, body, .. } = server.seen().await {
+            break (head.starts_with("POST /moved "), body);
+        }
+    };
+    assert_eq!(again, (true, r#"{"city":"Oslo"}"#.to_owned()));
+
+    let server = Server::start([to("302 Found")]).await;
+    let failure = call(&server).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("/moved") && failure.message.contains("without its body"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_redirect_reaches_nothing_private() {
+    let elsewhere = Server::start([]).await;
+    let location = format!("location: {}\r\n", elsewhere.url("/"));
+    let server = Server::start([answer("307 Moved", &location, "")]).await;
+    let failure = call(&server).await.unwrap_err();
+    assert!(failure.code.ends_with("runtime_policy_invalid"), "{failure}");
+    assert!(failure.message.contains("a loopback address"), "{failure}");
+}

@@ -28,9 +28,10 @@ impl Equipment {
     pub fn standard(
         port: Arc<dyn WorkerPort>,
         runtime: Arc<dyn Runtime>,
+        network: net::NetConfig,
         redactor: Redactor,
     ) -> Result<Self, EquipError> {
-        let client = net::Client::new(runtime.clone())?;
+        let client = net::Client::configured(runtime.clone(), network)?;
         let kept = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
         let secrets = Secrets::kept_or_environment(kept.clone(), redactor.clone());
         let gateway = llm::Registry::standard(client.clone(), runtime.clone(), secrets.clone())?;

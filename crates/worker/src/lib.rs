@@ -33,6 +33,7 @@ use crate::held::Held;
 
 pub use codes::codes;
 pub use equip::EquipError;
+pub use ostler_agent::llm::net::{NetConfig, ProxyConfig};
 pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};

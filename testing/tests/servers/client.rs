@@ -1,6 +1,8 @@
 //! A client that hides nothing: it writes bytes to a socket and keeps what comes back, ends and cuts
 //! included.
 
+#![allow(clippy::disallowed_methods, reason = "the other end of the wire")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

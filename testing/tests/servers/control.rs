@@ -1,5 +1,7 @@
 //! The control routes of the model server, and its counts.
 
+#![allow(clippy::disallowed_methods, reason = "the other end of the wire")]
+
 use ostler_testing::model_server::{ModelServer, Script, Settings, Turn};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use ostler_control::{Background, Control, ControlConfig, Feed, NewTask};
 use ostler_kernel::{Event, Runtime, Task, TaskId, runtime::timeout};
 use ostler_link::{TokioRuntime, WorkerPort};
 use ostler_store::{SqliteStore, Store, TaskRow};
-use ostler_worker::{Equipment, Offer, WorkerConfig, WorkerHandle};
+use ostler_worker::{Equipment, NetConfig, Offer, Redactor, WorkerConfig, WorkerHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -48,9 +48,12 @@ impl Stack {
     }
 
     pub fn worker(&self, name: &str, slots: u32, port: Arc<dyn WorkerPort>) -> WorkerHandle {
-        let equipment =
-            Equipment::standard(port, Arc::clone(&self.runtime), Default::default()).expect("equipment");
-        Self::worker_with(name, slots, equipment)
+        Self::worker_with(name, slots, self.equipment(port))
+    }
+
+    pub fn equipment(&self, port: Arc<dyn WorkerPort>) -> Equipment {
+        let (network, redactor) = (NetConfig::default(), Redactor::default());
+        Equipment::standard(port, Arc::clone(&self.runtime), network, redactor).expect("equipment")
     }
 
     pub fn worker_with(name: &str, slots: u32, equipment: Equipment) -> WorkerHandle {

@@ -28,8 +28,7 @@ impl Ground {
         let tools = ToolServer::start().await.expect("tools");
         let stack = Stack::start(Duration::from_secs(30));
         let gateway = Arc::new(setup::registry(&stack.runtime));
-        let equipment = Equipment::standard(Arc::clone(&stack.control) as _, Arc::clone(&stack.runtime));
-        let equipment = Equipment { gateway, ..equipment.expect("equipment") };
+        let equipment = Equipment { gateway, ..stack.equipment(Arc::clone(&stack.control) as _) };
         let worker = Stack::worker_with("all", 4, equipment);
         let tool = json!({
             "type": "http", "endpoint": tools.tool_url("echo"), "allowPrivate": true, "description": "Echoes.",

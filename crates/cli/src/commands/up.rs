@@ -11,7 +11,7 @@ use crate::{
     error::{CommandError, with_causes},
     exit::Exit,
     paint::Tone,
-    settings::{Settings, UpFlags, table},
+    settings::{Settings, UpFlags, network, table},
 };
 
 /// Starts everything: server and worker, with all data in one folder
@@ -45,10 +45,12 @@ Examples:
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;
     serving::start_logging(&settings, arguments.quiet, app)?;
+    let network = network::config(&settings)?;
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
     let server = serving::start_server(&settings, &arguments.start, app).await?;
-    let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime), app.redactor.clone())
+    let redactor = app.redactor.clone();
+    let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime), network, redactor)
         .map_err(|error| CommandError::error(with_causes(&error)))?;
     let name = settings.text(&table::WORKER_NAME).unwrap_or_else(|| server.worker_name()).to_owned();
     let worker = ostler_worker::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);

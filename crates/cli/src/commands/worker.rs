@@ -11,7 +11,7 @@ use crate::{
     app::App,
     error::{CommandError, with_causes},
     exit::Exit,
-    settings::{Settings, WorkerFlags, table},
+    settings::{Settings, WorkerFlags, network, table},
 };
 
 /// Starts a worker that dials a server and runs agents for it
@@ -45,6 +45,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let data = app.written.data_folder();
     let settings = Settings::gather(&arguments.flags.0, &data)?;
     serving::start_logging(&settings, arguments.quiet, app)?;
+    let network = network::config(&settings)?;
     let mut signals = Signals::listen()?;
     let (servers, token) = (servers(&settings, app)?, token(arguments.token, &settings, app)?);
     app.redactor.hide(&token);
@@ -74,7 +75,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
             ));
         }
     }
-    let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime), app.redactor.clone())
+    let redactor = app.redactor.clone();
+    let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime), network, redactor)
         .map_err(|error| CommandError::error(with_causes(&error)))?;
     let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
     tracing::info!(worker = config.name, slots = config.offer.slots, "ready");

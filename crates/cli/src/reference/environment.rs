@@ -45,6 +45,7 @@ fn settings() -> String {
         (Group::Worker, "Of a worker (`up`, `worker`)"),
         (Group::Link, "How a worker finds its server (`worker`)"),
         (Group::Shared, "Of both ends"),
+        (Group::Network, "Of calls to models and tools (`up`, `worker`)"),
         (Group::Log, "Of the log"),
     ];
     let mut text = String::new();

@@ -92,8 +92,8 @@ macro_rules! flags_of {
 
 flags_of! {
     /// Of `ostler up`, which is both.
-    UpFlags: [Group::Server, Group::Worker, Group::Shared, Group::Log];
+    UpFlags: [Group::Server, Group::Worker, Group::Shared, Group::Network, Group::Log];
     ServerFlags: [Group::Server, Group::Shared, Group::Log];
-    WorkerFlags: [Group::Worker, Group::Link, Group::Shared, Group::Log];
-    AllFlags: [Group::Server, Group::Worker, Group::Link, Group::Shared, Group::Log];
+    WorkerFlags: [Group::Worker, Group::Link, Group::Shared, Group::Network, Group::Log];
+    AllFlags: [Group::Server, Group::Worker, Group::Link, Group::Shared, Group::Network, Group::Log];
 }

@@ -6,6 +6,8 @@ use ostler_server::StoreAddress;
 use ostler_spec::GoDuration;
 use ostler_worker::ServerAddress;
 
+use super::network;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     Server,
@@ -14,6 +16,8 @@ pub enum Group {
     Link,
     /// What both ends of the link need.
     Shared,
+    /// How models and tools are called.
+    Network,
     Log,
 }
 
@@ -129,6 +133,20 @@ settings! {
     Shared {
         WORKER_TOKEN_FILE: "tokens.worker", "worker-token-file", "OSTLER_WORKER_TOKEN_FILE", "FILE", None, file,
             "Holds the token that workers show; a worker reads it from there too (without it, one in the data folder)";
+    }
+    Network {
+        PROXY: "network.proxy", "proxy", "OSTLER_PROXY", "PROXY", Some("off"), network::check_proxy,
+            "Who dials models and tools: off, environment for what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say, or http://HOST:PORT. The proxy has to refuse private addresses itself";
+        NO_PROXY: "network.no_proxy", "no-proxy", "OSTLER_NO_PROXY", "HOST,...", None, network::check_no_proxy,
+            "What is dialled without the proxy: domains with all below them, addresses, ranges as 10.0.0.0/8";
+        NAMESERVERS: "network.nameservers", "nameservers", "OSTLER_NAMESERVERS", "ADDRESS,...", None, network::check_nameservers,
+            "Who is asked for the addresses of models and tools, at most three (without it, the system)";
+        CONNECT_TIMEOUT: "network.connect_timeout", "connect-timeout", "OSTLER_CONNECT_TIMEOUT", "DURATION", Some("10s"), network::check_wait,
+            "No call of a model or a tool waits longer for a connection";
+        IDLE_TIMEOUT: "network.idle_timeout", "idle-timeout", "OSTLER_IDLE_TIMEOUT", "DURATION", Some("55s"), network::check_wait,
+            "How long a connection is kept that no call uses";
+        IDLE_PER_HOST: "network.idle_per_host", "idle-per-host", "OSTLER_IDLE_PER_HOST", "N", Some("1024"), at_least_one,
+            "Connections to one host that are kept for the next call";
     }
     Log {
         LOG_FORMAT: "log.format", "log-format", "OSTLER_LOG_FORMAT", "FORMAT", Some("text"), log_format,

@@ -46,6 +46,7 @@ pub enum Seen {
 
 pub struct Server {
     pub address: SocketAddr,
+    accepted: Arc<Mutex<Vec<SocketAddr>>>,
     seen: mpsc::UnboundedReceiver<Seen>,
 }
 
@@ -56,9 +57,12 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (tell, seen) = mpsc::unbounded_channel();
         let answers = Arc::new(Mutex::new(VecDeque::from_iter(answers)));
+        let accepted = Arc::new(Mutex::new(Vec::new()));
+        let peers = accepted.clone();
         tokio::spawn(async move {
             for connection in 0.. {
-                let Ok((stream, _)) = listener.accept().await else { break };
+                let Ok((stream, peer)) = listener.accept().await else { break };
+                peers.lock().unwrap().push(peer);
                 let (answers, tell) = (answers.clone(), tell.clone());
                 tokio::spawn(async move {
                     serve(stream, connection, &answers, &tell).await;
@@ -66,7 +70,7 @@ impl Server {
                 });
             }
         });
-        Self { address, seen }
+        Self { address, accepted, seen }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -76,6 +80,20 @@ impl Server {
     /// Waits for what the server sees next.
     pub async fn seen(&mut self) -> Seen {
         tokio::time::timeout(Duration::from_secs(10), self.seen.recv()).await.unwrap().unwrap()
+    }
+
+    /// How many connections there have been before the one that is made here to find out: they are taken in order.
+    pub async fn n_connections(&mut self) -> usize {
+        let own = TcpStream::connect(self.address).await.unwrap();
+        let address = own.local_addr().unwrap();
+        drop(own);
+        loop {
+            let position = self.accepted.lock().unwrap().iter().position(|peer| *peer == address);
+            match position {
+                Some(position) => return position,
+                None => drop(self.seen().await),
+            }
+        }
     }
 
     /// Waits for a request and gives its connection, head and body.

@@ -1,6 +1,7 @@
 //! The real server, started in process on a free port with a folder of its own, seen from the wire.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+#![allow(clippy::disallowed_methods, reason = "the other end of the wire")]
 
 mod access;
 mod bad_address;

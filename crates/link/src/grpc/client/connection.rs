@@ -71,6 +71,7 @@ impl Connection {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a worker dials the servers that its operator named")]
     async fn try_open(
         server: &ServerAddress,
         dial: &Dial,

@@ -1,0 +1,60 @@
+//! Plays the address tricks: `ssrf`. Ends with one line of figures.
+
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a command of the testing ground")]
+
+use std::{process::ExitCode, time::Instant};
+
+use clap::Parser;
+use ostler_testing::ssrf;
+
+#[derive(Parser)]
+#[command(
+    about = "Tries every address trick on the model, tool and redirect paths, in namespaces without a way out"
+)]
+struct Args {
+    /// Be the world, on these ports: for the program itself.
+    #[arg(long, hide = true)]
+    world: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    if let Some(ports) = args.world {
+        ssrf::serve_world(&ports).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if ssrf::is_inside() {
+        return play().await;
+    }
+    match ssrf::enter()? {
+        Some(status) if status.success() => Ok(ExitCode::SUCCESS),
+        Some(_) => Ok(ExitCode::FAILURE),
+        None => {
+            println!(
+                "ssrf: SKIPPED, no network namespace can be made here: neither as root nor with user namespaces"
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn play() -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let findings = ssrf::play().await?;
+    findings.violations.iter().for_each(|line| println!("must not be: {line}"));
+    findings.dead.iter().for_each(|line| println!("proves nothing: {line}"));
+    println!(
+        "ssrf: {} tricks x 3 paths, {} calls, {} connections that must not be; {} that may be were made; without the \
+         check {} would have been; {} tricks prove nothing, {:.1} s",
+        findings.n_tricks,
+        findings.n_calls,
+        findings.violations.len(),
+        findings.n_allowed,
+        findings.n_unchecked,
+        findings.dead.len(),
+        started.elapsed().as_secs_f64()
+    );
+    let good = findings.violations.is_empty() && findings.dead.is_empty() && findings.n_unchecked > 0;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
