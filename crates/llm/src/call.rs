@@ -70,7 +70,7 @@ pub(crate) trait Reading: Send {
 /// Whom we talk to, for messages: its name, and the key that must not be in any.
 pub(crate) struct Peer {
     pub(crate) endpoint: String,
-    secret: Option<SecretText>,
+    pub(crate) secret: Option<SecretText>,
     /// It was shown images, so that a refusal may be about them.
     pub(crate) has_images: bool,
 }
