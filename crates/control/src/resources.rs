@@ -1,6 +1,7 @@
 //! Declared objects: get, list, delete, and what is known of each. Putting them in place is in `resources/put.rs`. A Task is
 //! applied by creating it (see `commands`), but for a template, which is kept like any other resource.
 
+mod floor;
 mod put;
 
 use ostler_kernel::{
@@ -72,7 +73,9 @@ impl Control {
             let missing = || ControlError::NotFound { kind: kind.name(), name: name.to_owned() };
             let former = self.store.resource(key.clone()).await?.ok_or_else(missing)?;
             precondition.check(&former)?;
-            if self.commit(resource::delete_and_tell(&former, self.runtime.now())).await?.is_ok() {
+            let (floor, now) = (self.floor(&key).await?, self.runtime.now());
+            let bundle = floor.raise(resource::delete_and_tell(&former, now), former.version, now);
+            if self.commit(bundle).await?.is_ok() {
                 return self.changed(kind).await;
             }
         }
@@ -112,7 +115,7 @@ impl Control {
     }
 }
 
-fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
+pub(crate) fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
     ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 

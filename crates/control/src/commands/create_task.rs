@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
+    Bundle, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
     conversation::Context,
     queue::Priority,
     retry::RetryPolicy,
@@ -19,6 +19,7 @@ use super::TRIES;
 use crate::{
     Control, ControlError, Effect,
     plans::{jitter, millis},
+    resources,
     systems::Doer,
 };
 
@@ -74,19 +75,9 @@ impl Control {
         if let Some(name) = &new.name
             && self.resource(Kind::Task, &new.namespace, name).await?.is_some()
         {
-            return Err(ControlError::Conflict(format!("there is a template {name:?} already")));
+            return Err(template_is_there(name));
         }
         Ok(())
-    }
-
-    /// Keeps a template, which is never run itself.
-    pub async fn apply_template(&self, template: Resource, effect: Effect) -> Result<Resource, ControlError> {
-        let (namespace, name) = (&template.metadata.namespace, &template.metadata.name);
-        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
-        if self.store.task(reference).await?.is_some() {
-            return Err(ControlError::NameTaken { name: name.clone() });
-        }
-        self.apply_as(template, effect).await
     }
 
     pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
@@ -100,7 +91,7 @@ impl Control {
             let acceptance = self.acceptance(&new, &doer).await?;
             let id = acceptance.task;
             let (task, bundle) = accept(acceptance, self.runtime.now());
-            let refusal = match self.commit(bundle).await {
+            let refusal = match self.commit(beside_templates(bundle, &new)).await {
                 Ok(Ok(_)) => return Ok(Created { task, existed: false }),
                 Ok(Err(refusal)) => refusal,
                 Err(StoreError::Unknown(message)) => return self.find_out(id, message).await,
@@ -113,6 +104,7 @@ impl Control {
                 Some(Expect::TaskName { name, .. }) => {
                     return Err(ControlError::NameTaken { name: name.clone() });
                 }
+                Some(Expect::Resource { key, .. }) => return Err(template_is_there(&key.name)),
                 // Someone else spoke in the same session; look again.
                 _ => {}
             }
@@ -219,6 +211,21 @@ impl Control {
             row.task.name
         )))
     }
+}
+
+/// A name that someone gave might be a template's. One that is made up is nobody's.
+fn beside_templates(bundle: Bundle, new: &NewTask) -> Bundle {
+    match &new.name {
+        Some(name) => {
+            let key = resources::key(Kind::Task, &new.namespace, name);
+            bundle.expect(Expect::Resource { key, version: 0 })
+        }
+        None => bundle,
+    }
+}
+
+fn template_is_there(name: &str) -> ControlError {
+    ControlError::Conflict(format!("there is a template {name:?} already"))
 }
 
 /// Whom a conversation is with. The agents of a system don't hear each other's.

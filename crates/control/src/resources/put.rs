@@ -1,12 +1,12 @@
 //! Puts resources in place: applied, replaced, renamed, and what was found out about them.
 
 use ostler_kernel::{
-    Bundle,
+    Bundle, Expect,
     event::Change,
     resource::{ResourceKey, StoredResource, put_and_tell, rename_and_tell},
 };
 use ostler_spec::{Kind, Resource};
-use ostler_store::StoreExt;
+use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
 use super::{TRIES, key, restore};
@@ -53,14 +53,54 @@ impl Control {
             if let Some(wanted) = &resource.metadata.resource_version {
                 check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
             }
-            let stored = self.next_version(key.clone(), &resource, former.as_ref());
-            let change = if former.is_some() { Change::Updated } else { Change::Created };
-            let bundle = put_and_tell(stored.clone(), former.as_ref(), change, self.runtime.now());
+            let (stored, bundle) = match &former {
+                Some(former) => {
+                    let stored = self.next_version(key.clone(), &resource, Some(former));
+                    if says_the_same(former, &stored) {
+                        return restore(former);
+                    }
+                    let now = self.runtime.now();
+                    (stored.clone(), put_and_tell(stored, Some(former), Change::Updated, now))
+                }
+                None => self.made(self.next_version(key.clone(), &resource, None), None).await?,
+            };
             if let Some(resource) = self.put(&stored, bundle, effect).await? {
                 return Ok(resource);
             }
         }
         Err(ControlError::Contended)
+    }
+
+    /// Under a name that is free it begins at a version that nobody has seen; if it had another name, it goes from there. A
+    /// template can't have the name of a task.
+    async fn made(
+        &self,
+        stored: StoredResource,
+        former: Option<&StoredResource>,
+    ) -> Result<(StoredResource, Bundle), ControlError> {
+        let (floor, now) = (self.floor(&stored.key).await?, self.runtime.now());
+        let stored = StoredResource { version: floor.first(), ..stored };
+        let bundle = match former {
+            None => put_and_tell(stored.clone(), None, Change::Created, now),
+            Some(former) => {
+                let renaming = rename_and_tell(stored.clone(), former, now);
+                self.floor(&former.key).await?.raise(renaming, former.version, now)
+            }
+        };
+        let bundle = self.beside_tasks(&stored.key, floor.under(bundle)).await?;
+        Ok((stored, bundle))
+    }
+
+    async fn beside_tasks(&self, key: &ResourceKey, bundle: Bundle) -> Result<Bundle, ControlError> {
+        if key.kind != Kind::Task.name() {
+            return Ok(bundle);
+        }
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
+        if self.store.task(reference).await?.is_some() {
+            return Err(ControlError::NameTaken { name });
+        }
+        Ok(bundle.expect(Expect::TaskName { namespace, name }))
     }
 
     /// Puts the resource in the place of the one with this name, which must be there. Under another name it is renamed.
@@ -77,15 +117,16 @@ impl Control {
         for _ in 0..TRIES {
             let former = self.present(&place).await?;
             precondition.check(&former)?;
-            let mut stored = self.next_version(target.clone(), &resource, Some(&former));
-            let now = self.runtime.now();
-            let bundle = if target == place {
-                put_and_tell(stored.clone(), Some(&former), Change::Updated, now)
+            let stored = self.next_version(target.clone(), &resource, Some(&former));
+            let (stored, bundle) = if target == place {
+                if says_the_same(&former, &stored) {
+                    return restore(&former);
+                }
+                let now = self.runtime.now();
+                (stored.clone(), put_and_tell(stored, Some(&former), Change::Updated, now))
             } else {
                 self.check_free(&target).await?;
-                // Under its new name it is new: nobody has seen another version of it.
-                stored.version = 1;
-                rename_and_tell(stored.clone(), &former, now)
+                self.made(stored, Some(&former)).await?
             };
             if let Some(resource) = self.put(&stored, bundle, effect).await? {
                 return Ok(resource);
@@ -192,6 +233,12 @@ fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
     if let Some(status) = former.and_then(|former| former.document.get("status")) {
         parts.insert("status".to_owned(), status.clone());
     }
+}
+
+/// Whether all that a manifest can say is as it was.
+fn says_the_same(former: &StoredResource, next: &StoredResource) -> bool {
+    let parts = ["/apiVersion", "/metadata/labels", "/metadata/annotations", "/spec"];
+    parts.iter().all(|part| former.document.pointer(part) == next.document.pointer(part))
 }
 
 fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {

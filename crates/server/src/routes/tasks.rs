@@ -18,7 +18,7 @@ use ostler_control::{
     store::{TaskFilter, TaskPage, TaskRow},
 };
 use ostler_kernel::{TaskId, Timestamp};
-use ostler_spec::{Kind, Metadata, Path, Spec, TaskMode};
+use ostler_spec::{Kind, Path, Spec, TaskMode};
 
 use super::{
     answer,
@@ -182,7 +182,7 @@ async fn create(
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
         let template = manifest::resource(Kind::Task, &headers, &body, &parameters)?;
-        let stored = app.control.apply_template(template, effect).await?;
+        let stored = app.control.apply_as(template, effect).await?;
         return Ok(answer(StatusCode::CREATED, &stored));
     }
     if let Some(key) = idempotency_key(&headers)? {
@@ -359,10 +359,6 @@ async fn replace(
         let problem =
             ostler_spec::Problem::new(Path::of("spec.mode"), "a template stays one: expected template");
         return Err(Problem::invalid_manifest(&[problem]));
-    }
-    let Metadata { namespace, name, .. } = &template.metadata;
-    if *name != task && app.control.task(namespace, name).await.is_ok() {
-        return Err(ControlError::NameTaken { name: name.clone() }.into());
     }
     resources::replace(Kind::Task, State(app), Name(task), parameters, headers, body).await
 }
