@@ -34,6 +34,16 @@ pub enum Writing {
     Dry,
 }
 
+/// What would become of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Checked {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    /// `created`, `configured` or `unchanged`.
+    pub outcome: String,
+}
+
 impl Client {
     /// Puts the object in place (a Task is created) and gives it back as it is stored. Takes a
     /// [`ostler_spec::Resource`] or plain JSON; its own namespace counts, not the client's.
@@ -55,6 +65,17 @@ impl Client {
             Writing::Dry => &[("dry_run", "true")],
         };
         self.read(self.request_with(Method::POST, &["v1", plural], query)?.json(&manifest)).await
+    }
+
+    /// What would become of objects that belong together; a problem tells all that is wrong with them. Nothing is written.
+    pub async fn check<T: Serialize>(&self, manifests: &[T]) -> Result<Vec<Checked>, ClientError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            items: Vec<Checked>,
+        }
+        let answer: Answer =
+            self.read(self.request(Method::POST, &["v1", "check"])?.json(&manifests)).await?;
+        Ok(answer.items)
     }
 
     /// Puts the manifest in the place of an object that is there, if nobody has changed it since `version`. Another name

@@ -33,7 +33,7 @@ pub use error::ControlError;
 pub use feed::{Feed, Follower};
 pub use meter::{BOUNDS, Figures, Gauges, Histogram, Meter};
 pub use ostler_store as store;
-pub use resources::{Effect, Precondition, ResourcePage};
+pub use resources::{Effect, Fate, Mistake, Precondition, ResourcePage};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
@@ -57,11 +57,19 @@ pub struct ControlConfig {
     pub keep_tasks: Option<usize>,
     /// How long after its end a task is put out of sight; or else never.
     pub archive_after: Option<Duration>,
+    /// Names of the model providers that workers have. If there are none, nobody knows, and any will do.
+    pub providers: Vec<String>,
 }
 
 impl Default for ControlConfig {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), keep: None, keep_tasks: None, archive_after: None }
+        Self {
+            lease: Duration::from_secs(30),
+            keep: None,
+            keep_tasks: None,
+            archive_after: None,
+            providers: Vec::new(),
+        }
     }
 }
 

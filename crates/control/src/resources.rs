@@ -1,6 +1,8 @@
 //! Declared objects: get, list, delete, and what is known of each. Putting them in place is in `resources/put.rs`. A Task is
 //! applied by creating it (see `commands`), but for a template, which is kept like any other resource.
 
+mod beside;
+mod check;
 mod floor;
 mod put;
 
@@ -12,7 +14,11 @@ use ostler_spec::{Kind, Problem, Resource, Spec};
 use ostler_store::{ResourceFilter, StoreExt};
 use serde_json::{Value as Json, json};
 
-pub use self::put::{Effect, Precondition};
+pub use self::{
+    beside::Beside,
+    check::{Fate, Mistake},
+    put::{Effect, Precondition},
+};
 use crate::{Control, ControlError};
 
 const TRIES: usize = 16;
@@ -103,15 +109,6 @@ impl Control {
             self.store.commit(vec![bundle]).await?;
         }
         Ok(())
-    }
-
-    pub(crate) async fn spec(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Spec>, ControlError> {
-        Ok(self.resource(kind, namespace, name).await?.map(|resource| resource.spec))
     }
 }
 

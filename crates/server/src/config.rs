@@ -36,6 +36,8 @@ pub struct ServerConfig {
     pub keep_tasks: Option<usize>,
     /// How long after its end a task is put out of sight; or else never.
     pub archive_after: Option<Duration>,
+    /// Names of the model providers that workers have. If there are none, any name is taken.
+    pub providers: Vec<String>,
     /// A backup to put in the store's place before it is opened.
     pub restore: Option<PathBuf>,
     /// Replace a store that is there already; it is kept beside.
@@ -67,6 +69,7 @@ impl Default for ServerConfig {
             keep: None,
             keep_tasks: None,
             archive_after: None,
+            providers: Vec::new(),
             restore: None,
             force_restore: false,
         }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod backup;
+mod check;
 mod later;
 mod parameter;
 mod resources;
@@ -85,6 +86,7 @@ fn declared() -> Routes {
         .merge(tokens::routes())
         .merge(resources::routes())
         .merge(agents::routes())
+        .merge(check::routes())
         .merge(later::routes())
         .merge(tasks::routes())
         .merge(workers::routes())

@@ -235,6 +235,7 @@ fn of_control(config: &ServerConfig) -> ControlConfig {
         keep: config.keep,
         keep_tasks: config.keep_tasks,
         archive_after: config.archive_after,
+        providers: config.providers.clone(),
     }
 }
 

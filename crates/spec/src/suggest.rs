@@ -4,7 +4,7 @@
 const MAX_LENGTH: usize = 64;
 
 /// The candidate with the fewest edits, if that is few for the length of the word.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_LENGTH {
         return None;
     }

@@ -22,6 +22,13 @@ pub enum EquipError {
     Tools(#[from] tools::registry::NameTaken),
 }
 
+/// The names of all vendors that a worker can ask.
+pub fn model_providers(runtime: Arc<dyn Runtime>) -> Result<Vec<String>, EquipError> {
+    let client = net::Client::new(runtime.clone())?;
+    let registry = llm::Registry::standard(client, runtime, Secrets::from_environment())?;
+    Ok(registry.names().map(str::to_owned).collect())
+}
+
 impl Equipment {
     /// Models and tools share their connections; secrets come from the environment.
     pub fn standard(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Result<Self, EquipError> {

@@ -31,7 +31,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use crate::held::Held;
 
 pub use codes::codes;
-pub use equip::EquipError;
+pub use equip::{EquipError, model_providers};
 pub use ostler_agent::llm::secret_variable;
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};

@@ -17,10 +17,10 @@ use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
 use crate::{
-    Control, ControlError, Effect,
+    Control, ControlError,
     plans::{jitter, millis},
-    resources,
-    systems::Doer,
+    resources::{self, Beside},
+    systems::{Doer, Plans},
 };
 
 /// A task as someone asks for it.
@@ -52,8 +52,17 @@ impl NewTask {
 impl Control {
     /// The task as it would be accepted. Nothing is written.
     pub async fn try_task(&self, new: NewTask) -> Result<Task, ControlError> {
+        self.try_task_beside(new, Beside::default()).await
+    }
+
+    /// The same if these are there too.
+    pub(crate) async fn try_task_beside(
+        &self,
+        new: NewTask,
+        beside: Beside<'_>,
+    ) -> Result<Task, ControlError> {
         self.check_task(&new).await?;
-        let doer = self.doer(&new, Effect::DryRun).await?;
+        let doer = self.doer(&new, Plans::Tried(beside)).await?;
         self.check_quotas(&new.namespace, &doer.first.agent).await?;
         if let Some(name) = &new.name {
             let reference = TaskRef::Name { namespace: new.namespace.clone(), name: name.clone() };
@@ -82,7 +91,7 @@ impl Control {
 
     pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
         self.check_task(&new).await?;
-        let doer = self.doer(&new, Effect::Real).await?;
+        let doer = self.doer(&new, Plans::Stored).await?;
         let has_room = self.check_quotas(&new.namespace, &doer.first.agent).await;
         if let Err(too_many) = has_room {
             return self.accepted_before(&new, &doer).await?.ok_or(too_many);
@@ -198,12 +207,7 @@ impl Control {
     ) -> Result<Created, ControlError> {
         let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
         let Some(row) = self.store.task(reference).await? else { return Err(ControlError::Contended) };
-        let before = &row.task.request;
-        let same = before.doer() == request.doer()
-            && before.message == request.message
-            && before.input == request.input
-            && before.session_key == request.session_key;
-        if same {
+        if row.task.request.asks_the_same(request) {
             return Ok(Created { task: row.task, existed: true });
         }
         Err(ControlError::Conflict(format!(

@@ -1,11 +1,13 @@
 //! Puts resources in place: applied, replaced, renamed, and what was found out about them.
 
+use std::collections::BTreeSet;
+
 use ostler_kernel::{
     Bundle, Expect,
     event::Change,
     resource::{ResourceKey, StoredResource, put_and_tell, rename_and_tell},
 };
-use ostler_spec::{Kind, Resource};
+use ostler_spec::{Kind, PROVIDERS, Path, Problem, Resource, Spec, nearest};
 use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
@@ -47,6 +49,7 @@ impl Control {
     /// The same, or only what it would come to.
     pub async fn apply_as(&self, resource: Resource, effect: Effect) -> Result<Resource, ControlError> {
         check_keepable(&resource)?;
+        self.check_provider(&resource)?;
         let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
         for _ in 0..TRIES {
             let former = self.store.resource(key.clone()).await?;
@@ -56,7 +59,7 @@ impl Control {
             let (stored, bundle) = match &former {
                 Some(former) => {
                     let stored = self.next_version(key.clone(), &resource, Some(former));
-                    if says_the_same(former, &stored) {
+                    if says_the_same(&former.document, &stored.document) {
                         return restore(former);
                     }
                     let now = self.runtime.now();
@@ -95,12 +98,33 @@ impl Control {
         if key.kind != Kind::Task.name() {
             return Ok(bundle);
         }
+        self.check_no_task(key).await?;
+        Ok(bundle.expect(Expect::TaskName { namespace: key.namespace.clone(), name: key.name.clone() }))
+    }
+
+    /// A template can't have the name of a task.
+    pub(super) async fn check_no_task(&self, key: &ResourceKey) -> Result<(), ControlError> {
         let (namespace, name) = (key.namespace.clone(), key.name.clone());
-        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
-        if self.store.task(reference).await?.is_some() {
+        let reference = TaskRef::Name { namespace, name: name.clone() };
+        if key.kind == Kind::Task.name() && self.store.task(reference).await?.is_some() {
             return Err(ControlError::NameTaken { name });
         }
-        Ok(bundle.expect(Expect::TaskName { namespace, name }))
+        Ok(())
+    }
+
+    /// A vendor that nobody knows is a slip of the pen.
+    pub(super) fn check_provider(&self, resource: &Resource) -> Result<(), ControlError> {
+        let Spec::ModelEndpoint(endpoint) = &resource.spec else { return Ok(()) };
+        let ours = self.config.providers.iter().map(String::as_str);
+        let known: BTreeSet<&str> = ours.chain(PROVIDERS.iter().copied()).collect();
+        if self.config.providers.is_empty() || known.contains(endpoint.provider.trim()) {
+            return Ok(());
+        }
+        let suggestion = nearest(&endpoint.provider, known.iter().copied()).map(str::to_owned);
+        let names = Vec::from_iter(known).join(", ");
+        let message = format!("unknown provider {:?}; known are {names}", endpoint.provider);
+        let problem = Problem { suggestion, ..Problem::new(Path::of("spec.provider"), message) };
+        Err(ControlError::Invalid(vec![problem]))
     }
 
     /// Puts the resource in the place of the one with this name, which must be there. Under another name it is renamed.
@@ -112,6 +136,7 @@ impl Control {
         effect: Effect,
     ) -> Result<Resource, ControlError> {
         check_keepable(&resource)?;
+        self.check_provider(&resource)?;
         let (kind, namespace) = (resource.kind(), resource.metadata.namespace.clone());
         let (place, target) = (key(kind, &namespace, name), key(kind, &namespace, &resource.metadata.name));
         for _ in 0..TRIES {
@@ -119,7 +144,7 @@ impl Control {
             precondition.check(&former)?;
             let stored = self.next_version(target.clone(), &resource, Some(&former));
             let (stored, bundle) = if target == place {
-                if says_the_same(&former, &stored) {
+                if says_the_same(&former.document, &stored.document) {
                     return restore(&former);
                 }
                 let now = self.runtime.now();
@@ -199,7 +224,7 @@ impl Control {
         resource: &Resource,
         former: Option<&StoredResource>,
     ) -> StoredResource {
-        let mut document = serde_json::to_value(resource).unwrap_or_default();
+        let mut document = next_document(resource);
         let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
         keep_status(&mut document, former.filter(|_| same_spec));
         let generation = former.map_or(0, |former| former.generation);
@@ -214,7 +239,7 @@ impl Control {
 }
 
 /// A worker registers itself; and what is secret is not kept where it could be read.
-fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
+pub(super) fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
     match resource.kind() {
         Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
         Kind::Secret | Kind::SealedSecret => {
@@ -235,13 +260,17 @@ fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
     }
 }
 
-/// Whether all that a manifest can say is as it was.
-fn says_the_same(former: &StoredResource, next: &StoredResource) -> bool {
-    let parts = ["/apiVersion", "/metadata/labels", "/metadata/annotations", "/spec"];
-    parts.iter().all(|part| former.document.pointer(part) == next.document.pointer(part))
+pub(super) fn next_document(resource: &Resource) -> Json {
+    serde_json::to_value(resource).unwrap_or_default()
 }
 
-fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
+/// Whether all that a manifest can say is as it was.
+pub(super) fn says_the_same(former: &Json, next: &Json) -> bool {
+    let parts = ["/apiVersion", "/metadata/labels", "/metadata/annotations", "/spec"];
+    parts.iter().all(|part| former.pointer(part) == next.pointer(part))
+}
+
+pub(super) fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
     if wanted == present.to_string() {
         return Ok(());
     }

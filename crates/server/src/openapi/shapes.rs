@@ -25,6 +25,7 @@ pub fn all() -> Map<String, Value> {
         ("Version", object(&[("name", text()), ("version", text())])),
         ("Namespaces", object(&[("namespaces", list_of(text()))])),
         ("Capabilities", capabilities()),
+        ("Checked", object(&[("items", list_of(checked()))])),
         ("Deleted", object(&[("deleted", text())])),
         ("Status", object(&[("metadata", anything()), ("status", anything())])),
         ("StatusReport", status_report()),
@@ -42,6 +43,12 @@ pub fn all() -> Map<String, Value> {
         ("WorkerList", list(&worker)),
     ];
     shapes.into_iter().chain(access::all()).map(|(name, shape)| (name.to_owned(), shape)).collect()
+}
+
+fn checked() -> Value {
+    let mut checked = object(&[("kind", text()), ("namespace", text()), ("name", text()), ("outcome", text())]);
+    checked["properties"]["outcome"]["enum"] = json!(["created", "configured", "unchanged"]);
+    checked
 }
 
 fn text() -> Value {

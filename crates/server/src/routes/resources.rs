@@ -39,13 +39,7 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
-    let change = match kind {
-        // It runs programs, beside the agents and outside of any sandbox.
-        Kind::McpServer => Need::Manage,
-        // It bounds those who write in its namespace, and decides between them and others.
-        Kind::Quota => Need::Administer,
-        _ => Need::Write,
-    };
+    let change = need_to_change(kind);
     let deleted = if kind == Kind::McpServer { (200, Shape::Json("Deleted")) } else { (204, Shape::Nothing) };
     let routes = Routes::new()
         .add(
@@ -85,6 +79,17 @@ fn routes_of(kind: Kind) -> Routes {
         )
         .merge(watch::routes_of(kind));
     if has_status(kind) { routes.merge(status::routes_of(kind)) } else { routes }
+}
+
+/// What it takes to put something of the kind in place.
+pub fn need_to_change(kind: Kind) -> Need {
+    match kind {
+        // It runs programs, beside the agents and outside of any sandbox.
+        Kind::McpServer => Need::Manage,
+        // It bounds those who write in its namespace, and decides between them and others.
+        Kind::Quota => Need::Administer,
+        _ => Need::Write,
+    }
 }
 
 /// Of the others nothing is found out.

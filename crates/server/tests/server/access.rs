@@ -43,6 +43,7 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     // Each is told of its own.
     ("GET", "/v1/namespaces", Reader, Nowhere),
     ("GET", "/v1/capabilities", Reader, Nowhere),
+    ("POST", "/v1/check", Writer, Nowhere),
     ("GET", "/v1/events/watch", Reader, In),
     ("POST", "/v1/backup", Admin, Everywhere),
     ("GET", "/v1/auth/config", Nobody, Nowhere),
