@@ -84,10 +84,11 @@ pub fn together(sources: Vec<Source>, consequence: &str) -> Result<Manifests, Co
     let mut manifests = Manifests { declared: Vec::new(), notices: Vec::new() };
     for Source { from_folder, outcome, .. } in sources {
         let Ok(Parsed { resources, origins, notices }) = outcome else { continue };
-        let declared = resources
-            .into_iter()
-            .zip(origins)
-            .map(|(resource, origin)| Declared { resource, origin, from_folder });
+        let declared = resources.into_iter().zip(origins).map(|(resource, origin)| Declared {
+            resource,
+            origin,
+            from_folder,
+        });
         manifests.declared.extend(declared);
         manifests.notices.extend(notices);
     }

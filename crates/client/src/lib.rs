@@ -23,7 +23,7 @@ pub use access::{NewToken, NewUser, TokenView, UserChange, UserView};
 pub use client::{Client, Health, Version};
 pub use error::{ClientError, FieldProblem, Problem};
 pub use follow::Followed;
-pub use resources::{Checked, Page, PageRequest, Writing};
+pub use resources::{Checked, Page, PageRequest, SessionMetadata, SessionStatus, SessionView, Writing};
 pub use tasks::{CreatedTask, TaskQuery};
 pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, StepView, TaskView};
 pub use watch::{Change, ChangeKind, EventQuery, WatchQuery, Watched};

@@ -17,6 +17,7 @@ mod plans;
 mod quotas;
 mod reconcilers;
 mod resources;
+mod sessions;
 mod signals;
 mod systems;
 mod waiting;
@@ -57,6 +58,10 @@ pub struct ControlConfig {
     pub keep_tasks: Option<usize>,
     /// How long after its end a task is put out of sight; or else never.
     pub archive_after: Option<Duration>,
+    /// How long a conversation with a key is kept after its last use; or else for ever.
+    pub keep_sessions: Option<Duration>,
+    /// How long a worker is kept that gives no sign of life; or else for ever.
+    pub keep_workers: Option<Duration>,
     /// Names of the model providers that workers have. If there are none, nobody knows, and any will do.
     pub providers: Vec<String>,
 }
@@ -68,6 +73,8 @@ impl Default for ControlConfig {
             keep: None,
             keep_tasks: None,
             archive_after: None,
+            keep_sessions: None,
+            keep_workers: None,
             providers: Vec::new(),
         }
     }

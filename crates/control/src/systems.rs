@@ -72,12 +72,7 @@ impl Control {
         }
     }
 
-    async fn stage(
-        &self,
-        new: &NewTask,
-        agent: &Reference,
-        plans: Plans<'_>,
-    ) -> Result<Stage, ControlError> {
+    async fn stage(&self, new: &NewTask, agent: &Reference, plans: Plans<'_>) -> Result<Stage, ControlError> {
         check_home(new, agent)?;
         let Planned { id, plan, policies } = match plans {
             Plans::Stored => self.plan(&new.namespace, &agent.name).await?,

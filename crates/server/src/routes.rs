@@ -6,6 +6,7 @@ mod check;
 mod later;
 mod parameter;
 mod resources;
+mod sessions;
 mod sign_in;
 mod system;
 pub mod table;
@@ -87,6 +88,7 @@ fn declared() -> Routes {
         .merge(resources::routes())
         .merge(agents::routes())
         .merge(check::routes())
+        .merge(sessions::routes())
         .merge(later::routes())
         .merge(tasks::routes())
         .merge(workers::routes())

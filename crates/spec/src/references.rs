@@ -88,7 +88,8 @@ impl<'r> Found<'r> {
 
     /// What comes with a memory or with an MCP server is no resource of its own.
     fn add(&mut self, path: Path, kind: Kind, reference: &'r Reference) {
-        let is_given = kind == Kind::Tool && (reference.name.contains("--") || reference.name.starts_with("memory."));
+        let is_given =
+            kind == Kind::Tool && (reference.name.contains("--") || reference.name.starts_with("memory."));
         if !is_given {
             self.0.push(Named { path, kind, reference });
         }

@@ -62,6 +62,8 @@ pub async fn start_server(
         keep: settings.text(&table::KEEP).and_then(table::kept),
         keep_tasks: settings.text(&table::KEEP_TASKS).and_then(table::tasks_kept),
         archive_after: settings.text(&table::ARCHIVE_AFTER).and_then(table::kept),
+        keep_sessions: settings.text(&table::KEEP_SESSIONS).and_then(table::kept),
+        keep_workers: settings.text(&table::KEEP_WORKERS).and_then(table::kept),
         providers: model_providers(app)?,
         restore: arguments.restore.clone(),
         force_restore: arguments.force,

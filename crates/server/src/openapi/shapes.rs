@@ -41,12 +41,14 @@ pub fn all() -> Map<String, Value> {
         ("Delivery", json!({"type": "object"})),
         ("WorkerView", worker_view()),
         ("WorkerList", list(&worker)),
+        ("SessionList", list(&session_view())),
     ];
     shapes.into_iter().chain(access::all()).map(|(name, shape)| (name.to_owned(), shape)).collect()
 }
 
 fn checked() -> Value {
-    let mut checked = object(&[("kind", text()), ("namespace", text()), ("name", text()), ("outcome", text())]);
+    let mut checked =
+        object(&[("kind", text()), ("namespace", text()), ("name", text()), ("outcome", text())]);
     checked["properties"]["outcome"]["enum"] = json!(["created", "configured", "unchanged"]);
     checked
 }
@@ -157,6 +159,14 @@ fn metrics() -> Value {
         ("totals", totals.clone()),
         ("per_agent", list_of(totals.clone())),
         ("per_edge", list_of(totals)),
+    ])
+}
+
+fn session_view() -> Value {
+    object(&[
+        ("apiVersion", text()),
+        ("kind", json!({"type": "string", "const": "Session"})),
+        ("metadata", object(&[("name", text()), ("namespace", text())])),
     ])
 }
 

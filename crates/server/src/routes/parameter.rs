@@ -27,6 +27,7 @@ parameters! {
     SYSTEM = "system": Text, "Only tasks of this system.";
     AGENT = "agent": Text, "Only tasks of this agent.";
     MODE = "mode": Text, "`template` lists templates instead of tasks.";
+    SESSION_MODE = "mode": Text, "`declared` lists what was declared instead of conversations.";
     OFFSET = "offset": Place, "How many are passed over, 10,000 at most; a cursor (`after`) leads further and costs less.";
     RERUN = "rerun": Flag, "Asks again for the ended task, or the template, that the body names.";
     SEQUENCE = "after": Place, "Only events behind this one.";

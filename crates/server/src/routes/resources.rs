@@ -41,13 +41,15 @@ fn routes_of(kind: Kind) -> Routes {
     let one = format!("{all}/{{name}}");
     let change = need_to_change(kind);
     let deleted = if kind == Kind::McpServer { (200, Shape::Json("Deleted")) } else { (204, Shape::Nothing) };
-    let routes = Routes::new()
-        .add(
-            Route::get(&all, Need::Read, format!("Resources of kind {kind}."))
-                .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
-                .answers(200, Shape::List(kind)),
-            move |app, parameters| list(kind, app, parameters),
-        )
+    let listed = Route::get(&all, Need::Read, format!("Resources of kind {kind}."))
+        .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
+        .answers(200, Shape::List(kind));
+    let routes = match kind {
+        // Those that are going on are listed there too.
+        Kind::Session => Routes::new(),
+        _ => Routes::new().add(listed, move |app, parameters| list(kind, app, parameters)),
+    };
+    let routes = routes
         .add(
             Route::post(&all, change, format!("Puts a resource of kind {kind} in place."))
                 .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])

@@ -100,7 +100,11 @@ async fn delete_resource(world: &Arc<World>) {
 /// Two tasks of one name at once: one of them is refused, and says so.
 pub async fn for_name(world: &Arc<World>) {
     meet(world).await;
-    let (first, second) = futures_util::future::join(create_contended(world, "contended"), create_contended(world, "contended")).await;
+    let (first, second) = futures_util::future::join(
+        create_contended(world, "contended"),
+        create_contended(world, "contended"),
+    )
+    .await;
     if first && second {
         world.violate("two tasks were accepted under one name".into());
     }

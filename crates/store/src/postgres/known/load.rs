@@ -55,7 +55,8 @@ const EVENTS_OF_RUNS: &str = "SELECT 'events', runs.task, coalesce(seq, 0), coal
         WHERE id = ANY($1) \
     UNION ALL SELECT 'position', NULL, (base + pg_current_xact_id()::text::bigint) << 16, 0 FROM origin";
 
-pub const ALL: [&str; 9] = [ABSENT, WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
+pub const ALL: [&str; 9] =
+    [ABSENT, WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
 
 impl Known {
     /// Begins a transaction, locks and reads what the bundles name, and tells where the transaction's events begin, and

@@ -67,6 +67,8 @@ impl Named {
                 self.tasks.insert(forgotten.task);
                 self.sessions.extend(&forgotten.sessions);
             }
+            Write::ForgetSession { id, .. } => self.sessions.extend([*id]),
+            Write::ForgetWorker { worker } => self.workers.extend([worker.clone()]),
             Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
             Write::Renewal { worker, .. } | Write::Standing { worker, .. } => {
                 self.workers.extend([worker.clone()])
