@@ -5,6 +5,7 @@ mod commands;
 mod list;
 mod log;
 mod observe;
+mod sorted;
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ use super::{
     answer,
     parameter::{
         AFTER, AGENT, ARCHIVED, BEFORE, BRANCH_ID, DRY_RUN, DRY_RUN_CAMEL, FROM_AGENT, IDEMPOTENCY_KEY,
-        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, PHASE,
-        RERUN, SCOPE, SEQUENCE, STATE, SYSTEM, TO_AGENT, TRACE_ID,
+        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, ORDER,
+        PHASE, RERUN, SCOPE, SEQUENCE, SORT, STATE, SYSTEM, TO_AGENT, TRACE_ID,
     },
     resources,
     table::{Body, Need, Route, Routes, Shape},
@@ -44,7 +45,7 @@ pub fn routes() -> Routes {
     let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary).takes(&[NAMESPACE]);
     let listed = get("/v1/tasks", "Tasks, the newest first.")
         .takes(&[SCOPE, LIMIT, AFTER, BEFORE, LABEL_SELECTOR, LABELS])
-        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE, OFFSET])
+        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE, OFFSET, SORT, ORDER])
         .answers(200, Shape::List(Kind::Task));
     let created = post("/v1/tasks", "Accepts a task: once this is answered, it survives.")
         .takes(&[DRY_RUN, DRY_RUN_CAMEL, RERUN])

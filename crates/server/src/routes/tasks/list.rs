@@ -8,7 +8,10 @@ use ostler_control::store::{TaskFilter, TaskPage};
 use ostler_kernel::TaskId;
 use ostler_spec::Kind;
 
-use super::super::{answer, resources};
+use super::{
+    super::{answer, resources},
+    sorted::Sort,
+};
 use crate::{
     gate::App,
     parameters::{Parameters, Scope},
@@ -40,6 +43,8 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         "agent",
         "mode",
         "offset",
+        "sort",
+        "order",
     ];
     let parameters = parameters.only(&known)?;
     match parameters.get("mode") {
@@ -51,7 +56,15 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         }
     }
     let (limit, offset) = (parameters.limit()?, offset(&parameters)?);
-    let TaskPage { rows, stopped_at } = app.control.tasks(filter(&parameters, offset + limit + 1)?).await?;
+    if let Some(sort) = Sort::of(&parameters)? {
+        let after = parameters.one_of(&["before", "after"])?;
+        let rows = sort.page(&app, filter(&parameters, 0, None)?, after, (offset, limit + 1)).await?;
+        let page = List::page(rows.iter().collect(), limit, |row| sort.cursor(row));
+        return Ok(answer(StatusCode::OK, &page.map(TaskView::from)));
+    }
+    let before = parameters.one_of(&["before", "after"])?.map(before).transpose()?;
+    let TaskPage { rows, stopped_at } =
+        app.control.tasks(filter(&parameters, offset + limit + 1, before)?).await?;
     let views = rows.iter().skip(offset).map(TaskView::from).collect();
     let page = List::page(views, limit, |view| view.metadata.uid.to_string());
     Ok(answer(StatusCode::OK, &page.or_else_from(stopped_at.map(|task| task.to_string()))))
@@ -67,7 +80,7 @@ fn offset(parameters: &Parameters) -> Result<usize, Problem> {
     })
 }
 
-fn filter(parameters: &Parameters, limit: usize) -> Result<TaskFilter, Problem> {
+fn filter(parameters: &Parameters, limit: usize, before: Option<TaskId>) -> Result<TaskFilter, Problem> {
     let mut states = parameters.get("state").map(states).transpose()?.unwrap_or_default();
     if let Some(phases) = parameters.get("phase") {
         if !states.is_empty() {
@@ -83,7 +96,7 @@ fn filter(parameters: &Parameters, limit: usize) -> Result<TaskFilter, Problem> 
         },
         states,
         archived: parameters.flag("archived")?,
-        before: parameters.one_of(&["before", "after"])?.map(before).transpose()?,
+        before,
         labels: parameters.selector()?,
         agent: text("agent"),
         system: text("system"),
