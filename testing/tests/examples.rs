@@ -143,7 +143,7 @@ impl Example {
         let mut declared = Vec::new();
         for path in manifests(&self.folder) {
             let text = fs::read_to_string(&path).expect("a manifest");
-            let Parsed { resources, notices } = parse_with_notices(&path.to_string_lossy(), &text)
+            let Parsed { resources, notices, .. } = parse_with_notices(&path.to_string_lossy(), &text)
                 .unwrap_or_else(|problems| panic!("{problems:#?}"));
             assert!(notices.is_empty(), "{notices:#?}");
             declared.extend(resources);

@@ -8,7 +8,7 @@ mod stack;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use ostler_control::{Control, ControlError, Effect, Precondition, Seen, Sight, Told, Watched};
+use ostler_control::{Control, ControlError, Effect, NewTask, Precondition, Seen, Sight, Told, Watched};
 use ostler_kernel::{Selector, runtime::timeout};
 use ostler_spec::{Kind, Resource};
 use ostler_testing::postgres::Place;
@@ -77,6 +77,88 @@ async fn who_makes_the_same_at_two_servers_makes_it_once() {
         versions.sort();
         assert_eq!(versions, ["1", "2"], "each change that was acknowledged has its own version");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_never_come_back_on_sqlite() {
+    let stack = Stack::start(LEASE);
+    make_anew(&stack.control, &stack.control).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_never_come_back_on_postgres() {
+    let (one, two) = two_servers().await;
+    make_anew(&one.control, &two.control).await;
+}
+
+fn version(resource: &Resource) -> u64 {
+    resource.metadata.resource_version.as_ref().and_then(|text| text.parse().ok()).expect("a version")
+}
+
+/// One deletes it and makes it anew while another replaces the version it has seen: what is new is never replaced by one
+/// who means the former.
+async fn make_anew(one: &Arc<Control>, two: &Arc<Control>) {
+    let mut seen = one.apply(agent("a", "first")).await.expect("applied");
+    let mut replaced = 0;
+    for round in 0..ROUNDS {
+        let meant = Precondition::Version(version(&seen).to_string());
+        let anew = async {
+            one.delete(Kind::Agent, "default", "a").await.expect("deleted");
+            one.apply(agent("a", &format!("new {round}"))).await.expect("made")
+        };
+        let late = two.replace("a", agent("a", &format!("late {round}")), &meant, Effect::Real);
+        let (made, late) = tokio::join!(anew, late);
+        assert!(version(&made) > version(&seen), "{made:?} behind {seen:?}");
+        replaced += u64::from(late.is_ok());
+        let now = two.resource(Kind::Agent, "default", "a").await.expect("answered").expect("there");
+        assert_eq!(now, made, "round {round}: {late:?}");
+        seen = now;
+    }
+    assert!(replaced < ROUNDS, "nobody ever came late");
+    // Under another name it begins anew as well, behind what had that name before.
+    let (named, any) = (agent("b", "renamed"), Precondition::Any);
+    let renamed = one.replace("a", named, &any, Effect::Real).await.expect("renamed");
+    let back = two.replace("b", agent("a", "back"), &any, Effect::Real).await.expect("renamed");
+    assert!(version(&back) > version(&seen), "{back:?} behind {seen:?}");
+    let again = one.replace("a", agent("b", "again"), &any, Effect::Real).await.expect("renamed");
+    assert!(version(&again) > version(&renamed), "{again:?} behind {renamed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_and_a_template_never_have_one_name() {
+    let (one, two) = two_servers().await;
+    contend_for_names(&one.control, &two.control).await;
+    let stack = Stack::start(LEASE);
+    contend_for_names(&stack.control, &stack.control).await;
+}
+
+async fn contend_for_names(one: &Arc<Control>, two: &Arc<Control>) {
+    let spec = json!({"model_ref": "mock", "prompt": "p"});
+    let helper = json!({"kind": "Agent", "metadata": {"name": "helper"}, "spec": spec});
+    one.apply(ostler_spec::from_json(&helper).expect("an agent")).await.expect("applied");
+    let mut tasks = 0;
+    for round in 0..40 {
+        let task = |mode: &str| {
+            let spec = json!({"agent": "helper", "mode": mode});
+            let document = json!({"kind": "Task", "metadata": {"name": format!("n{round}")}, "spec": spec});
+            ostler_spec::from_json(&document).expect("a task")
+        };
+        let new = NewTask::from_resource(task("run")).expect("a task");
+        // A little later each time, so that now one is the first and now the other.
+        let keep = async {
+            for turn in 0..round % 5 {
+                two.apply(agent("other", &format!("{round} {turn}"))).await.expect("applied");
+            }
+            two.apply(task("template")).await
+        };
+        let (created, kept) = tokio::join!(one.create_task(new), keep);
+        assert_ne!(created.is_ok(), kept.is_ok(), "round {round}: {created:?} {kept:?}");
+        for refused in [created.as_ref().err(), kept.as_ref().err()].into_iter().flatten() {
+            assert_eq!(refused.code(), "conflict", "{refused}");
+        }
+        tasks += usize::from(created.is_ok());
+    }
+    assert!((1..40).contains(&tasks), "{tasks} of 40 tasks were the first");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

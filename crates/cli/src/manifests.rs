@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ostler_spec::{Parsed, Problem, Resource, TaskMode, kinds};
+use ostler_spec::{Origin, Parsed, Problem, Resource, TaskMode, kinds};
 
 use crate::{error::CommandError, input};
 
@@ -24,6 +24,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Declared {
     pub resource: Resource,
+    pub origin: Origin,
     pub from_folder: bool,
 }
 
@@ -82,8 +83,12 @@ pub fn together(sources: Vec<Source>, consequence: &str) -> Result<Manifests, Co
     }
     let mut manifests = Manifests { declared: Vec::new(), notices: Vec::new() };
     for Source { from_folder, outcome, .. } in sources {
-        let Ok(Parsed { resources, notices }) = outcome else { continue };
-        let declared = resources.into_iter().map(|resource| Declared { resource, from_folder });
+        let Ok(Parsed { resources, origins, notices }) = outcome else { continue };
+        let declared = resources.into_iter().zip(origins).map(|(resource, origin)| Declared {
+            resource,
+            origin,
+            from_folder,
+        });
         manifests.declared.extend(declared);
         manifests.notices.extend(notices);
     }

@@ -123,6 +123,11 @@ const MANIFEST: &str = "kind: Agent\nmetadata: {name: hello}\nspec: {model_ref: 
 fn a_diff_shows_what_apply_would_change() {
     let fake = Fake::start(|asked| match &asked.line {
         line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        line if line.starts_with("POST /v1/check") => {
+            let checked =
+                json!({"kind": "Agent", "namespace": "default", "name": "hello", "outcome": "configured"});
+            ok(&json!({ "items": [checked] }))
+        }
         _ => ok(&agent("hello", 8, "Wave.")),
     });
     let differs = fake.ostler_with(MANIFEST, ["diff", "-f", "-"]);
@@ -131,7 +136,18 @@ fn a_diff_shows_what_apply_would_change() {
     assert_eq!(fake.lines()[1], "POST /v1/agents?dry_run=true");
     let dry = fake.ostler_with(MANIFEST, ["apply", "--dry-run", "-f", "-"]);
     assert_eq!(dry.ok(), "agent/hello configured (dry run)\n");
-    assert_eq!(fake.lines()[1], "POST /v1/agents?dry_run=true");
+    assert!(fake.lines().iter().any(|line| line == "POST /v1/check"), "{:?}", fake.lines());
+}
+
+#[test]
+fn a_server_that_can_not_check_is_asked_one_by_one() {
+    let old = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("POST /v1/check") => problem(404, "unknown_route", "there is no route"),
+        line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        _ => ok(&agent("hello", 8, "Wave.")),
+    });
+    let applied = old.ostler_with(MANIFEST, ["apply", "-f", "-"]);
+    assert_eq!(applied.ok(), "agent/hello configured\n");
 }
 
 #[test]

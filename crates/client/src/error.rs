@@ -65,6 +65,9 @@ pub struct Problem {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldProblem {
+    /// Which of several objects it is about, counted from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<usize>,
     #[serde(default)]
     pub path: String,
     pub message: String,

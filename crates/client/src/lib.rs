@@ -24,7 +24,7 @@ pub use access::{NewToken, NewUser, TokenView, UserChange, UserView};
 pub use client::{Client, Health, Version};
 pub use error::{ClientError, FieldProblem, Problem};
 pub use follow::Followed;
-pub use resources::{Page, PageRequest, Writing};
+pub use resources::{Checked, Page, PageRequest, SessionMetadata, SessionStatus, SessionView, Writing};
 pub use secret_keys::{SecretKeyView, SecretKeysView};
 pub use tasks::{CreatedTask, TaskQuery};
 pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, StepView, TaskView};

@@ -34,6 +34,44 @@ pub enum Writing {
     Dry,
 }
 
+/// What would become of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Checked {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    /// `created`, `configured` or `unchanged`.
+    pub outcome: String,
+}
+
+/// A conversation that has a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionView {
+    pub metadata: SessionMetadata,
+    pub status: SessionStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionMetadata {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStatus {
+    /// `Active` while a run of it has not ended, or else `Idle`.
+    pub phase: String,
+    /// The agent it is with; of a system's, the system comes first.
+    pub subject: String,
+    pub key: String,
+    pub runs: u64,
+    pub last_used_at: String,
+}
+
 impl Client {
     /// Puts the object in place (a Task is created) and gives it back as it is stored. Takes a
     /// [`ostler_spec::Resource`] or plain JSON; its own namespace counts, not the client's.
@@ -57,6 +95,17 @@ impl Client {
         self.read(self.request_with(Method::POST, &["v1", plural], query)?.json(&manifest)).await
     }
 
+    /// What would become of objects that belong together; a problem tells all that is wrong with them. Nothing is written.
+    pub async fn check<T: Serialize>(&self, manifests: &[T]) -> Result<Vec<Checked>, ClientError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            items: Vec<Checked>,
+        }
+        let answer: Answer =
+            self.read(self.request(Method::POST, &["v1", "check"])?.json(&manifests)).await?;
+        Ok(answer.items)
+    }
+
     /// Puts the manifest in the place of an object that is there, if nobody has changed it since `version`. Another name
     /// in the manifest renames it.
     pub async fn replace(
@@ -72,6 +121,15 @@ impl Client {
 
     pub async fn get(&self, kind: Kind, name: &str) -> Result<Value, ClientError> {
         self.read(self.request_in_namespace(Method::GET, &["v1", kind.plural(), name], &[])?).await
+    }
+
+    /// Conversations that have a key.
+    pub async fn sessions(&self, page: &PageRequest) -> Result<Page<SessionView>, ClientError> {
+        let limit = page.limit.map(|limit| limit.to_string());
+        let mut query = Vec::new();
+        query.extend(limit.as_deref().map(|limit| ("limit", limit)));
+        query.extend(page.after.as_deref().map(|after| ("after", after)));
+        self.read(self.request_in_namespace(Method::GET, &["v1", "sessions"], &query)?).await
     }
 
     pub async fn list(&self, kind: Kind, page: &PageRequest) -> Result<Page<Value>, ClientError> {

@@ -79,7 +79,12 @@ impl Control {
         for _ in 0..TRIES {
             let missing = || ControlError::NotFound { kind: "task", name: task.to_string() };
             let row = self.store.task(TaskRef::Id(task)).await?.ok_or_else(missing)?;
-            let view = self.store.run_view(row.task.run).await?.ok_or_else(missing)?;
+            let Some(view) = self.store.run_view(row.task.run).await? else {
+                // The conversation of one that ended may have been forgotten.
+                let Task { name, state, .. } = row.task;
+                let ended = || ControlError::Ended { name, state: state.name() };
+                return Err(if state.is_terminal() { ended() } else { missing() });
+            };
             // Between the two looks one agent of a system was done, and another goes on.
             if view.task.run != view.run.id {
                 continue;

@@ -5,7 +5,7 @@ use ostler_spec::{
     AgentPolicySpec, AgentSpec, Kind, PolicyScope, Reference, Resource, Spec, ToolPermissionSpec,
 };
 
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, resources::Beside};
 
 /// A policy that holds for tasks or systems by their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,9 @@ impl Control {
         namespace: &str,
         name: &str,
         agent: &AgentSpec,
+        beside: Beside<'_>,
     ) -> Result<Vec<NamedPolicy>, ControlError> {
-        for permission in self.rules(Kind::ToolPermission, namespace).await? {
+        for permission in self.rules(Kind::ToolPermission, namespace, beside).await? {
             let Spec::ToolPermission(rule) = &permission.spec else { continue };
             let own = Reference::named(&permission.metadata.name);
             if let Some(tool) = permitted_tool(rule, &own, name, agent) {
@@ -34,7 +35,7 @@ impl Control {
             }
         }
         let mut named = Vec::new();
-        for policy in self.rules(Kind::AgentPolicy, namespace).await? {
+        for policy in self.rules(Kind::AgentPolicy, namespace, beside).await? {
             let Spec::AgentPolicy(rule) = &policy.spec else { continue };
             if rule.apply_mode == PolicyScope::Global || has(&rule.target_agents, namespace, name) {
                 return Err(unenforced(&policy, &format!("agent {name:?}")));
@@ -44,8 +45,17 @@ impl Control {
         Ok(named)
     }
 
-    async fn rules(&self, kind: Kind, namespace: &str) -> Result<Vec<Resource>, ControlError> {
-        self.resources(kind, Some(namespace.to_owned()), None, AT_ONCE).await
+    /// As they are, or will be.
+    async fn rules(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        beside: Beside<'_>,
+    ) -> Result<Vec<Resource>, ControlError> {
+        let mut rules = self.resources(kind, Some(namespace.to_owned()), None, AT_ONCE).await?;
+        rules.retain(|rule| beside.find(kind, namespace, &rule.metadata.name).is_none());
+        rules.extend(beside.of(kind, namespace).cloned());
+        Ok(rules)
     }
 }
 

@@ -17,6 +17,7 @@ mod plans;
 mod quotas;
 mod reconcilers;
 mod resources;
+mod sessions;
 mod signals;
 mod systems;
 mod vault;
@@ -36,7 +37,7 @@ pub use feed::{Feed, Follower};
 pub use meter::{BOUNDS, Figures, Gauges, Histogram, Meter};
 pub use ostler_secrets as secrets;
 pub use ostler_store as store;
-pub use resources::{Effect, Precondition, ResourcePage};
+pub use resources::{Effect, Fate, Mistake, Precondition, ResourcePage};
 pub use vault::{KeyCount, SecretKeys};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
@@ -66,6 +67,12 @@ pub struct ControlConfig {
     pub keys: Option<KeyRing>,
     /// Told of every secret that is opened here.
     pub redactor: Redactor,
+    /// How long a conversation with a key is kept after its last use; or else for ever.
+    pub keep_sessions: Option<Duration>,
+    /// How long a worker is kept that gives no sign of life; or else for ever.
+    pub keep_workers: Option<Duration>,
+    /// Names of the model providers that workers have. If there are none, nobody knows, and any will do.
+    pub providers: Vec<String>,
 }
 
 impl Default for ControlConfig {
@@ -77,6 +84,9 @@ impl Default for ControlConfig {
             archive_after: None,
             keys: None,
             redactor: Redactor::default(),
+            keep_sessions: None,
+            keep_workers: None,
+            providers: Vec::new(),
         }
     }
 }

@@ -18,7 +18,11 @@ use ostler_spec::{
 use ostler_store::{Hint, StoreExt};
 use tokio::sync::watch;
 
-use crate::{Control, ControlError, governance::NamedPolicy, resources::check_available};
+use crate::{
+    Control, ControlError,
+    governance::NamedPolicy,
+    resources::{Beside, check_available},
+};
 
 /// Plans made since a resource last changed, and plans known to be stored.
 pub struct Plans {
@@ -79,7 +83,7 @@ impl Control {
             }
             known.changes
         };
-        let (plan, policies) = self.make_plan(namespace, agent).await?;
+        let (plan, policies) = self.make_plan(namespace, agent, Beside::default()).await?;
         let bytes = serde_json::to_vec(&plan)
             .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
         let (id, bundle) = Bundle::blob(bytes);
@@ -98,8 +102,13 @@ impl Control {
     }
 
     /// The same without storing it, for a task that is only tried.
-    pub(crate) async fn plan_unstored(&self, namespace: &str, agent: &str) -> Result<Planned, ControlError> {
-        let (plan, policies) = self.make_plan(namespace, agent).await?;
+    pub(crate) async fn plan_unstored(
+        &self,
+        namespace: &str,
+        agent: &str,
+        beside: Beside<'_>,
+    ) -> Result<Planned, ControlError> {
+        let (plan, policies) = self.make_plan(namespace, agent, beside).await?;
         let bytes = serde_json::to_vec(&plan).unwrap_or_default();
         Ok(Planned { id: BlobId::of(&bytes), plan: Arc::new(plan), policies: policies.into() })
     }
@@ -128,17 +137,18 @@ impl Control {
         &self,
         namespace: &str,
         name: &str,
+        beside: Beside<'_>,
     ) -> Result<(AgentPlan, Vec<NamedPolicy>), ControlError> {
-        let found = self.spec(Kind::Agent, namespace, name).await?;
+        let found = self.spec(Kind::Agent, namespace, name, beside).await?;
         let Some(spec @ Spec::Agent(agent)) = &found else {
             return Err(ControlError::NotFound { kind: "Agent", name: name.to_owned() });
         };
         check_available(Kind::Agent, name, spec)?;
-        let policies = self.check_governance(namespace, name, agent).await?;
-        let model = self.model_plan(namespace, name, &agent.model_ref).await?;
+        let policies = self.check_governance(namespace, name, agent, beside).await?;
+        let model = self.model_plan((namespace, name), &agent.model_ref, beside).await?;
         let mut tools = Vec::new();
         for reference in &agent.tools {
-            tools.push(self.tool_plan(namespace, name, reference).await?);
+            tools.push(self.tool_plan((namespace, name), reference, beside).await?);
         }
         let plan = AgentPlan {
             namespace: namespace.to_owned(),
@@ -153,16 +163,13 @@ impl Control {
 
     async fn model_plan(
         &self,
-        namespace: &str,
-        agent: &str,
+        (namespace, agent): (&str, &str),
         reference: &Reference,
+        beside: Beside<'_>,
     ) -> Result<ModelPlan, ControlError> {
-        let found =
-            self.spec(Kind::ModelEndpoint, reference.namespace_or(namespace), &reference.name).await?;
-        match found {
-            Some(Spec::ModelEndpoint(endpoint)) => {
-                model_plan(reference.namespace_or(namespace), reference, endpoint)
-            }
+        let home = reference.namespace_or(namespace);
+        match self.spec(Kind::ModelEndpoint, home, &reference.name, beside).await? {
+            Some(Spec::ModelEndpoint(endpoint)) => model_plan(home, reference, endpoint),
             _ if reference.name == BUILT_IN => Ok(built_in_model()),
             _ => Err(missing(agent, "ModelEndpoint", reference)),
         }
@@ -170,11 +177,12 @@ impl Control {
 
     async fn tool_plan(
         &self,
-        namespace: &str,
-        agent: &str,
+        (namespace, agent): (&str, &str),
         reference: &Reference,
+        beside: Beside<'_>,
     ) -> Result<ToolPlan, ControlError> {
-        let found = self.spec(Kind::Tool, reference.namespace_or(namespace), &reference.name).await?;
+        let home = reference.namespace_or(namespace);
+        let found = self.spec(Kind::Tool, home, &reference.name, beside).await?;
         if let Some(spec) = &found {
             check_available(Kind::Tool, &reference.name, spec)?;
         }
@@ -186,7 +194,7 @@ impl Control {
 }
 
 /// The model that answers before any endpoint is configured.
-const BUILT_IN: &str = "mock";
+pub(crate) const BUILT_IN: &str = "mock";
 
 fn missing(agent: &str, kind: &str, reference: &Reference) -> ControlError {
     ControlError::BadReference(format!(

@@ -1,6 +1,9 @@
 //! Declared objects: get, list, delete, and what is known of each. Putting them in place is in `resources/put.rs`. A Task is
 //! applied by creating it (see `commands`), but for a template, which is kept like any other resource.
 
+mod beside;
+mod check;
+mod floor;
 mod put;
 
 use ostler_kernel::{
@@ -11,7 +14,11 @@ use ostler_spec::{Kind, Problem, Resource, Spec};
 use ostler_store::{ResourceFilter, StoreExt};
 use serde_json::{Value as Json, json};
 
-pub use self::put::{Effect, Precondition};
+pub use self::{
+    beside::Beside,
+    check::{Fate, Mistake},
+    put::{Effect, Precondition},
+};
 use crate::{Control, ControlError};
 
 const TRIES: usize = 16;
@@ -72,7 +79,9 @@ impl Control {
             let missing = || ControlError::NotFound { kind: kind.name(), name: name.to_owned() };
             let former = self.store.resource(key.clone()).await?.ok_or_else(missing)?;
             precondition.check(&former)?;
-            if self.commit(resource::delete_and_tell(&former, self.runtime.now())).await?.is_ok() {
+            let (floor, now) = (self.floor(&key).await?, self.runtime.now());
+            let bundle = floor.raise(resource::delete_and_tell(&former, now), former.version, now);
+            if self.commit(bundle).await?.is_ok() {
                 return self.changed(kind).await;
             }
         }
@@ -100,15 +109,6 @@ impl Control {
             self.store.commit(vec![bundle]).await?;
         }
         Ok(())
-    }
-
-    pub(crate) async fn spec(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Spec>, ControlError> {
-        Ok(self.resource(kind, namespace, name).await?.map(|resource| resource.spec))
     }
 }
 

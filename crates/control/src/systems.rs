@@ -3,13 +3,34 @@
 use ostler_kernel::task::{Stage, SystemPlan};
 use ostler_spec::{AgentSystemSpec, Kind, Reference, Spec, agent_system::graph::Graph};
 
-use crate::{Control, ControlError, Effect, NewTask, plans::Planned, resources::check_available};
+use crate::{
+    Control, ControlError, NewTask,
+    plans::Planned,
+    resources::{Beside, check_available},
+};
 
 #[derive(Debug, Clone)]
 pub struct Doer {
     /// Who begins.
     pub first: Stage,
     pub system: Option<SystemPlan>,
+}
+
+/// Whether the plans of those who do a task are kept.
+#[derive(Debug, Clone, Copy)]
+pub enum Plans<'a> {
+    Stored,
+    /// For a task that is only tried, together with these.
+    Tried(Beside<'a>),
+}
+
+impl<'a> Plans<'a> {
+    fn beside(self) -> Beside<'a> {
+        match self {
+            Plans::Stored => Beside::default(),
+            Plans::Tried(beside) => beside,
+        }
+    }
 }
 
 impl Doer {
@@ -20,10 +41,10 @@ impl Doer {
 }
 
 impl Control {
-    pub(crate) async fn doer(&self, new: &NewTask, effect: Effect) -> Result<Doer, ControlError> {
+    pub(crate) async fn doer(&self, new: &NewTask, plans: Plans<'_>) -> Result<Doer, ControlError> {
         match (&new.spec.agent, &new.spec.system) {
-            (Some(agent), _) => Ok(Doer { first: self.stage(new, agent, effect).await?, system: None }),
-            (None, Some(system)) => self.system_doer(new, system, effect).await,
+            (Some(agent), _) => Ok(Doer { first: self.stage(new, agent, plans).await?, system: None }),
+            (None, Some(system)) => self.system_doer(new, system, plans).await,
             (None, None) => Err(bad("a task names the agent or the system that does it")),
         }
     }
@@ -32,18 +53,18 @@ impl Control {
         &self,
         new: &NewTask,
         system: &Reference,
-        effect: Effect,
+        plans: Plans<'_>,
     ) -> Result<Doer, ControlError> {
         check_home(new, system)?;
         let name = &system.name;
-        let found = self.spec(Kind::AgentSystem, &new.namespace, name).await?;
+        let found = self.spec(Kind::AgentSystem, &new.namespace, name, plans.beside()).await?;
         let Some(spec @ Spec::AgentSystem(declared)) = &found else {
             return Err(ControlError::NotFound { kind: "AgentSystem", name: name.clone() });
         };
         check_available(Kind::AgentSystem, name, spec)?;
         let mut line = Vec::new();
         for agent in agents_in_line(declared) {
-            line.push(self.stage(new, agent, effect).await?);
+            line.push(self.stage(new, agent, plans).await?);
         }
         match line.first().cloned() {
             Some(first) => Ok(Doer { first, system: Some(SystemPlan { name: name.clone(), line }) }),
@@ -51,11 +72,11 @@ impl Control {
         }
     }
 
-    async fn stage(&self, new: &NewTask, agent: &Reference, effect: Effect) -> Result<Stage, ControlError> {
+    async fn stage(&self, new: &NewTask, agent: &Reference, plans: Plans<'_>) -> Result<Stage, ControlError> {
         check_home(new, agent)?;
-        let Planned { id, plan, policies } = match effect {
-            Effect::Real => self.plan(&new.namespace, &agent.name).await?,
-            Effect::DryRun => self.plan_unstored(&new.namespace, &agent.name).await?,
+        let Planned { id, plan, policies } = match plans {
+            Plans::Stored => self.plan(&new.namespace, &agent.name).await?,
+            Plans::Tried(beside) => self.plan_unstored(&new.namespace, &agent.name, beside).await?,
         };
         let system = new.spec.system.as_ref().map(|system| system.name.as_str());
         for policy in policies.iter() {

@@ -8,10 +8,12 @@ use std::{
 
 use ostler_kernel::{
     Selector, Timestamp, Worker,
+    resource::ResourceKey,
     runtime::timeout,
-    worker::{Standing, stand},
+    worker::{Standing, forget, stand},
 };
 use ostler_link::LinkError;
+use ostler_spec::{DEFAULT_NAMESPACE, Kind};
 use ostler_store::{Hint, StoreError, StoreExt};
 use tokio::sync::watch;
 
@@ -101,6 +103,12 @@ impl Workers {
     }
 }
 
+/// Where the highest incarnation of those who were forgotten is written down.
+pub(crate) fn worker_key(name: &str) -> ResourceKey {
+    let (kind, namespace) = (Kind::Worker.name().to_owned(), DEFAULT_NAMESPACE.to_owned());
+    ResourceKey { kind, namespace, name: name.to_owned() }
+}
+
 impl Seen {
     fn is_of(&self, worker: &Worker) -> bool {
         (self.incarnation, self.counter) == (worker.incarnation, worker.counter)
@@ -144,6 +152,28 @@ impl Control {
             }
         }
         Err(ControlError::Contended)
+    }
+
+    /// Forgets workers that have given no sign of life for so long, by this server's own clock. What people decided about one
+    /// is not forgotten.
+    pub(crate) async fn forget_gone_workers(&self, after: Duration) -> Result<(), StoreError> {
+        let now = self.runtime.monotonic();
+        for worker in self.store.workers().await? {
+            let is_gone = self.workers.is_silent(&worker, now, after.max(self.config.lease));
+            if !is_gone || worker.standing != Standing::Open {
+                continue;
+            }
+            if !self.store.leased(Some(worker.name.clone())).await?.is_empty() {
+                continue;
+            }
+            let floor = self.floor(&worker_key(&worker.name)).await?;
+            let bundle = floor.raise(forget(&worker), worker.incarnation, self.runtime.now());
+            if self.commit(bundle).await?.is_ok() {
+                self.workers.lock().remove(&worker.name);
+                tracing::info!(worker = worker.name, "a worker that is gone was forgotten");
+            }
+        }
+        Ok(())
     }
 
     /// Whether the worker is to give back what it holds.
@@ -201,6 +231,7 @@ impl WorkerWatch {
                 }
             }
             let views = self.control.workers().await?;
+            self.told.retain(|name, _| views.iter().any(|view| view.worker.name == *name));
             let is_first = !std::mem::replace(&mut self.looked, true);
             views.into_iter().for_each(|view| self.compare(view));
             if is_first {

@@ -115,7 +115,16 @@ pub enum Write {
         at: Timestamp,
     },
     Forget(Forgotten),
+    ForgetSession {
+        id: SessionId,
+        namespace: String,
+        subject: String,
+        key: Option<String>,
+    },
     Worker(Worker),
+    ForgetWorker {
+        worker: String,
+    },
     Renewal {
         worker: String,
         counter: u64,

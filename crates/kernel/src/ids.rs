@@ -1,7 +1,11 @@
 //! The one registry of ids. Each is a UUID v7 of its own type, printed as a prefix and 26 letters
 //! (`run_01kb3v...`), so that swapped arguments don't compile and a log line says what it talks about.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
@@ -26,8 +30,10 @@ macro_rules! ids {
         impl $name {
             pub const PREFIX: &'static str = $prefix;
 
+            /// Behind every one that this process made before, as long as its calendar goes forward.
             pub fn new(runtime: &dyn Runtime) -> Self {
-                Self::from_parts(runtime.now(), runtime.random(), runtime.random())
+                let (at, count) = runtime.id_clock().next(runtime.now());
+                Self::from_parts(at, count, runtime.random())
             }
 
             pub fn from_parts(at: Timestamp, high: u64, low: u64) -> Self {
@@ -36,6 +42,11 @@ macro_rules! ids {
 
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
+            }
+
+            /// By the calendar of who made it.
+            pub fn made_at(&self) -> Timestamp {
+                Timestamp::from_millis(i64::try_from(self.0.as_u128() >> 80).unwrap_or(i64::MAX))
             }
 
             pub fn as_bytes(&self) -> &[u8; 16] {
@@ -94,6 +105,35 @@ ids! {
     InputId = "input", "an input";
     /// What the model sees of a session.
     ContextId = "context", "a context";
+}
+
+/// Counts what is made within one millisecond, so that ids sort in the order in which they were made.
+#[derive(Debug, Default)]
+pub struct IdClock(AtomicU64);
+
+/// Of an id, after its milliseconds.
+const COUNT_BITS: u32 = 12;
+
+/// A calendar that was set back further is followed; by less, ids go on behind the last one.
+const PATIENCE_MS: u64 = 10_000;
+
+impl IdClock {
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// The moment and the count that the next id begins with. Past the last count of a millisecond it is the next one's.
+    pub fn next(&self, now: Timestamp) -> (Timestamp, u64) {
+        let present = now.as_millis().max(0).cast_unsigned() << COUNT_BITS;
+        let behind = |last: u64| match last.saturating_sub(present) >> COUNT_BITS {
+            0..PATIENCE_MS => present.max(last + 1),
+            _ => present,
+        };
+        let last = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(behind(last)));
+        let next = behind(last.unwrap_or_else(|last| last));
+        let millis = i64::try_from(next >> COUNT_BITS).unwrap_or(i64::MAX);
+        (Timestamp::from_millis(millis), next & ((1 << COUNT_BITS) - 1))
+    }
 }
 
 /// One journaled effect: the run and its place in it. Also the request id a tool is called with, so that a
@@ -256,6 +296,21 @@ mod tests {
         let early = TaskId::from_parts(Timestamp::from_millis(1000), u64::MAX, u64::MAX);
         let late = TaskId::from_parts(Timestamp::from_millis(1001), 0, 0);
         assert!(early < late && early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn ids_of_one_millisecond_sort_in_the_order_in_which_they_were_made() {
+        let clock = IdClock::new();
+        let made = |millis: i64| {
+            let (at, count) = clock.next(Timestamp::from_millis(millis));
+            TaskId::from_parts(at, count, u64::MAX / 3)
+        };
+        let ids: Vec<TaskId> = (0..10_000).map(|_| made(1_800_000_000_000)).collect();
+        assert!(ids.is_sorted_by(|one, next| one < next));
+        let later = made(1_800_000_000_500);
+        assert!(ids.iter().all(|id| *id < later));
+        assert!(made(1_800_000_000_100) > later, "a calendar that was set back a little changes nothing");
+        assert!(made(1_700_000_000_000) < later, "one that was set back for long is followed");
     }
 
     #[test]

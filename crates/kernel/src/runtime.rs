@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::Timestamp;
+use crate::{Timestamp, ids::IdClock};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -23,6 +23,13 @@ pub trait Runtime: Send + Sync + 'static {
     fn monotonic(&self) -> Duration;
 
     fn random(&self) -> u64;
+
+    /// What keeps ids in the order in which they were made: one for the whole process, but for the simulation, in which
+    /// others must not be noticed.
+    fn id_clock(&self) -> &IdClock {
+        static OF_THE_PROCESS: IdClock = IdClock::new();
+        &OF_THE_PROCESS
+    }
 
     fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()>;
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunId, SessionId, conversation::Context};
+use crate::{Bundle, Command, Expect, RunId, SessionId, Timestamp, Write, conversation::Context};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
@@ -24,6 +24,30 @@ pub struct Session {
     /// Where the next entry will stand. While a run is live, the run counts on.
     pub next_entry: u64,
     pub context: Context,
+    /// When somebody last asked for something in it, or it was last answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+}
+
+/// Forgets a conversation that nobody goes on with, as it was read: its entries go, and its key is free again. None if it is
+/// in use.
+pub fn forget(session: &Session) -> Option<Bundle> {
+    if session.head.is_some() {
+        return None;
+    }
+    let Session { id, namespace, subject, key, version, .. } = session.clone();
+    let expect = Expect::Session { id, version };
+    Some(Bundle::new(Command::Forget).expect(expect).write(Write::ForgetSession {
+        id,
+        namespace,
+        subject,
+        key,
+    }))
+}
+
+/// Of one that is older than the note of its use, when it was made.
+pub fn last_use(session: &Session) -> Timestamp {
+    session.used_at.unwrap_or_else(|| session.id.made_at())
 }
 
 impl Session {
@@ -38,6 +62,7 @@ impl Session {
             runs: 0,
             next_entry: 0,
             context,
+            used_at: None,
         }
     }
 }

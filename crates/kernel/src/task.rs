@@ -91,6 +91,14 @@ impl TaskRequest {
         self.input.values().filter_map(|value| Image::from_data_url(value))
     }
 
+    /// Whether it is the same request as another; how often it is tried and how soon is none of it.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        self.doer() == other.doer()
+            && self.message == other.message
+            && self.input == other.input
+            && self.session_key == other.session_key
+    }
+
     /// Whether the agent does it, or takes part in it.
     pub fn has_agent(&self, name: &str) -> bool {
         match &self.system {

@@ -118,6 +118,28 @@ pub fn register(
     (worker, bundle)
 }
 
+/// The same for one that was never there, or was forgotten: behind the highest incarnation that anybody of its name may have
+/// had.
+pub fn register_behind(
+    name: &str,
+    instance: u64,
+    offer: Offer,
+    highest: u64,
+    now: Timestamp,
+) -> (Worker, Bundle) {
+    let (mut worker, mut bundle) = register(name, instance, offer, None, now);
+    worker.incarnation = highest + 1;
+    bundle.writes = vec![Write::Worker(worker.clone())];
+    (worker, bundle)
+}
+
+/// Forgets a worker that is gone, if it has given no sign of life since it was read.
+pub fn forget(worker: &Worker) -> Bundle {
+    let Worker { name, incarnation, counter, .. } = worker;
+    let expect = Expect::Counter { worker: name.clone(), incarnation: *incarnation, counter: *counter };
+    Bundle::new(Command::Forget).expect(expect).write(Write::ForgetWorker { worker: name.clone() })
+}
+
 /// A worker says that it is still there.
 pub fn renew(name: &str, incarnation: u64, counter: u64) -> Bundle {
     Bundle::new(Command::Renew)

@@ -59,13 +59,18 @@ impl Registry {
         Ok(())
     }
 
+    /// All that an endpoint may call a vendor, in lower case.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     fn find(&self, name: &str) -> Option<&Arc<dyn Provider>> {
         // Nearly always it is written as we write it.
         self.by_name.get(name).or_else(|| self.by_name.get(&name.trim().to_lowercase()))
     }
 
     fn unknown(&self, request: &ModelRequest) -> Failure {
-        let known = self.by_name.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let known = self.names().collect::<Vec<_>>().join(", ");
         let (endpoint, provider) = (&request.endpoint.endpoint, &request.endpoint.provider);
         Failure::permanent(
             "model_provider_unknown",

@@ -13,5 +13,5 @@ pub use caller::{Caller, Identity, Peer};
 pub use cookie::Cookies;
 pub use identify::identify;
 pub use name::check_name;
-pub use password::{Passwords, check_password};
+pub use password::{Asker, Passwords, check_password};
 pub use sign_in::{SetupToken, SignIns};

@@ -182,7 +182,7 @@ pub const CODES: &[ApiCode] = &[
     api(
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_watches",
-        "As many watches are open as a server keeps.",
+        "As many watches are open as a server keeps, or as one account may have of them.",
         "Close one that nobody reads, or watch on another server.",
     ),
     api(

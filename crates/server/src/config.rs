@@ -44,6 +44,12 @@ pub struct ServerConfig {
     pub keep_tasks: Option<usize>,
     /// How long after its end a task is put out of sight; or else never.
     pub archive_after: Option<Duration>,
+    /// How long a conversation with a key is kept after its last use; or else for ever.
+    pub keep_sessions: Option<Duration>,
+    /// How long a worker is kept that gives no sign of life; or else for ever.
+    pub keep_workers: Option<Duration>,
+    /// Names of the model providers that workers have. If there are none, any name is taken.
+    pub providers: Vec<String>,
     /// A backup to put in the store's place before it is opened.
     pub restore: Option<PathBuf>,
     /// Replace a store that is there already; it is kept beside.
@@ -78,6 +84,9 @@ impl Default for ServerConfig {
             keep: None,
             keep_tasks: None,
             archive_after: None,
+            keep_sessions: None,
+            keep_workers: None,
+            providers: Vec::new(),
             restore: None,
             force_restore: false,
         }

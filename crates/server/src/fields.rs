@@ -6,12 +6,18 @@ use ostler_control::access::{Namespaces, Role};
 use ostler_spec::check_namespace;
 use serde_json::{Map, Value};
 
-use crate::{json, manifest, problem::Problem};
+use crate::{json, manifest, parameters::Parameters, problem::Problem};
 
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+    /// Of a request whose address takes no parameters.
+    pub fn begin(parameters: Parameters, headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        parameters.only(&[])?;
+        Self::read(headers, body)
+    }
+
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
         manifest::expect_json(headers)?;
         match json::read(manifest::text(body)?)? {
             Value::Object(members) => Ok(Self(members)),

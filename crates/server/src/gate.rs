@@ -14,13 +14,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{Request, StatusCode, request::Parts};
+use http::{Request, request::Parts};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
 use ostler_control::{Control, secrets::Redactor};
 use ostler_kernel::Runtime;
 use ostler_link::grpc::server::LinkServer;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tonic::Status;
 
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     auth::Token,
     body,
     hosts::Hosts,
-    limits::{Limits, Payer, Rates, Streams, Within, counted, is_over},
+    limits::{Account, Limits, Payer, Permit, Rates, Streams, Within, counted, is_over},
     listen::{Phase, reached},
     metrics::Requests,
     problem::Problem,
@@ -58,7 +58,7 @@ pub struct App {
     /// One backup is made at a time: each needs as much room as the store.
     pub backups: Semaphore,
     /// Each watch reads the log for itself.
-    pub watches: Arc<Semaphore>,
+    pub watches: Arc<Streams>,
     pub requests: Requests,
     /// The description of the routes, made when it is first asked for.
     pub description: OnceLock<Bytes>,
@@ -69,17 +69,10 @@ pub struct App {
     pub turning: Semaphore,
 }
 
-/// So many watches a server keeps at once.
-pub const MOST_WATCHES: usize = 512;
-
 impl App {
     /// A place among those who watch, held as long as they do.
-    pub fn room_for_a_watch(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.watches).try_acquire_owned().map_err(|_| {
-            let detail = format!("{MOST_WATCHES} watches are open, which is as many as may");
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_watches", detail)
-                .remedy("close one that nobody reads, or watch on another server")
-        })
+    pub fn room_for_a_watch(&self, caller: &Caller) -> Result<Permit, Problem> {
+        self.watches.open(Account::of(caller))
     }
 }
 
@@ -197,7 +190,8 @@ impl Gate {
     /// An answer that goes on is counted, and ends with what its caller was let in by.
     fn follow(&self, response: Response, caller: Option<Caller>, from: IpAddr) -> Response {
         let app = &self.app;
-        let permit = match app.streams.open(Payer::of(caller.as_ref(), from)) {
+        let account = caller.as_ref().map_or(Account::Address(from), Account::of);
+        let permit = match app.streams.open(account) {
             Ok(permit) => permit,
             Err(problem) => return problem.into_response(),
         };

@@ -11,7 +11,7 @@ use ostler_control::access::Proof;
 
 use bucket::{Bucket, lock};
 pub use bucket::{Buckets, Rate};
-pub use streams::{Streams, counted, is_over};
+pub use streams::{Bounds, Permit, Streams, counted, is_over};
 pub use within::Within;
 
 use crate::{access::Caller, problem::Problem};
@@ -25,6 +25,9 @@ pub struct Limits {
     /// At once.
     pub streams: usize,
     pub streams_per_caller: usize,
+    /// Of them such as read the log of all for themselves.
+    pub watches: usize,
+    pub watches_per_caller: usize,
     /// Further ones wait to be accepted. There may be fewer, by the limit of open files.
     pub connections: usize,
     /// How long an answer may take to what only looks, and to what changes something.
@@ -39,6 +42,8 @@ impl Default for Limits {
             requests_per_caller: 20_000,
             streams: 8000,
             streams_per_caller: 4000,
+            watches: 512,
+            watches_per_caller: 128,
             connections: 16_384,
             read_within: Duration::from_secs(30),
             write_within: Duration::from_secs(60),
@@ -58,6 +63,50 @@ pub enum Payer {
 impl Payer {
     pub fn of(caller: Option<&Caller>, from: IpAddr) -> Self {
         caller.map_or(Self::Address(from), |caller| Self::Caller(caller.proof()))
+    }
+}
+
+impl Limits {
+    pub fn of_streams(&self) -> Bounds {
+        Bounds {
+            all: self.streams,
+            each: self.streams_per_caller,
+            code: "too_many_requests",
+            too_many: "as many follow something here as may",
+            too_many_of_one: "this caller follows as much at once as it may",
+        }
+    }
+
+    pub fn of_watches(&self) -> Bounds {
+        Bounds {
+            all: self.watches,
+            each: self.watches_per_caller,
+            code: "too_many_watches",
+            too_many: "as many watches are open as may",
+            too_many_of_one: "this caller has as many watches open as it may",
+        }
+    }
+}
+
+/// Who a stream counts for: by name, with however many sign-ins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// The bearer of the server's own token.
+    Server,
+    Token(String),
+    User(String),
+    /// Nobody that is known.
+    Address(IpAddr),
+}
+
+impl Account {
+    pub fn of(caller: &Caller) -> Self {
+        let name = || caller.name().to_owned();
+        match caller.proof() {
+            None => Self::Server,
+            Some(Proof::Token(_)) => Self::Token(name()),
+            Some(Proof::SignIn(_)) => Self::User(name()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod yaml;
 
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::NewTask;
-use ostler_spec::{ApiVersion, Kind, Path, Resource};
+use ostler_spec::{ApiVersion, Kind, Parsed, Path, Resource};
 use serde_json::{Map, Value, json};
 
 use crate::{json, parameters::Parameters, problem::Problem};
@@ -46,6 +46,23 @@ pub fn resource(
     }
     parameters.caller()?.check_resource(&resource)?;
     Ok(resource)
+}
+
+/// So many are looked at together.
+const MOST: usize = 5000;
+
+/// All objects that a body declares. Whether the caller may is not looked at here.
+pub fn many(headers: &HeaderMap, body: &[u8]) -> Result<Parsed, Problem> {
+    let (format, text) = (format(headers)?, text(body)?);
+    if format == Format::Json {
+        json::check(text)?;
+    }
+    let parsed = parse_all(format, text)?;
+    if parsed.resources.len() > MOST {
+        let message = format!("expected at most {MOST} objects, found {}", parsed.resources.len());
+        return Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::default(), message)]));
+    }
+    Ok(parsed)
 }
 
 /// The task that a body asks for; its name may be missing.
@@ -198,6 +215,10 @@ fn value(format: Format, text: &str) -> Result<Value, Problem> {
 }
 
 fn parse(format: Format, text: &str) -> Result<Vec<Resource>, Problem> {
+    parse_all(format, text).map(|parsed| parsed.resources)
+}
+
+fn parse_all(format: Format, text: &str) -> Result<Parsed, Problem> {
     // What is JSON by its type but not by its first letter would be read as YAML.
     if format == Format::Json && !text.trim_start().starts_with(['{', '[']) {
         let problem = ostler_spec::Problem::new(
@@ -206,7 +227,7 @@ fn parse(format: Format, text: &str) -> Result<Vec<Resource>, Problem> {
         );
         return Err(Problem::invalid_manifest(&[problem]));
     }
-    ostler_spec::parse(SOURCE, text).map_err(|problems| Problem::invalid_manifest(&problems))
+    ostler_spec::parse_with_notices(SOURCE, text).map_err(|problems| Problem::invalid_manifest(&problems))
 }
 
 fn only_one(mut resources: Vec<Resource>) -> Result<Resource, Problem> {

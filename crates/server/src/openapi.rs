@@ -121,6 +121,11 @@ fn request_body(body: Body) -> Option<Value> {
         Body::Nothing => None,
         Body::Optional(name) => Some(json(reference(name), false)),
         Body::Json(name) => Some(json(reference(name), true)),
+        Body::Manifests => {
+            let mut body = json(json!({"type": "array", "items": reference("Anything")}), true);
+            body["content"]["application/yaml"] = json!({"schema": {"type": "string"}});
+            Some(body)
+        }
         Body::Manifest(kind) => {
             let mut body = json(reference(kind.name()), true);
             body["content"]["application/yaml"] = json!({"schema": reference(kind.name())});

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use ostler_control::{ControlError, secrets::Redactor, store::StoreError};
+use ostler_spec::Location;
 use serde::Serialize;
 
 use crate::telemetry;
@@ -26,6 +27,9 @@ pub struct Problem {
 /// One mistake in a manifest.
 #[derive(Debug, Clone, Serialize)]
 pub struct FieldProblem {
+    /// Which of several objects it is about, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<usize>,
     path: String,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +81,7 @@ impl Problem {
     pub fn invalid_body(field: &str, message: impl Into<String>) -> Self {
         let (path, message) = (field.to_owned(), message.into());
         let detail = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
-        let problem = FieldProblem { path, message, suggestion: None, line: None, column: None };
+        let problem = FieldProblem { item: None, path, message, suggestion: None, line: None, column: None };
         Self { problems: vec![problem], ..Self::new(StatusCode::BAD_REQUEST, "invalid_body", detail) }
     }
 
@@ -116,6 +120,16 @@ impl Problem {
             redactor.clean(&mut problem.path);
             redactor.clean(&mut problem.message);
         }
+    }
+
+    /// What is wrong with objects that came together.
+    pub fn invalid_manifests(problems: Vec<FieldProblem>) -> Self {
+        let first = problems.first().map_or("", |first| first.message.as_str());
+        let detail = match problems.len() {
+            1 => first.to_owned(),
+            count => format!("the manifests have {count} problems; the first: {first}"),
+        };
+        Self { problems, ..Self::new(StatusCode::BAD_REQUEST, "invalid_manifest", detail) }
     }
 
     /// The whole answer, as it goes out.
@@ -169,9 +183,18 @@ impl IntoResponse for Problem {
     }
 }
 
+impl FieldProblem {
+    pub fn of_item(item: usize, problem: &ostler_spec::Problem, place: Option<Location>) -> Self {
+        let line = place.as_ref().map(|place| place.line);
+        let column = place.as_ref().map(|place| place.column);
+        Self { item: Some(item), path: problem.path.pointer(), line, column, ..Self::from(problem) }
+    }
+}
+
 impl From<&ostler_spec::Problem> for FieldProblem {
     fn from(problem: &ostler_spec::Problem) -> Self {
         Self {
+            item: None,
             path: problem.shown_path(),
             message: problem.message.clone(),
             suggestion: problem.suggestion.clone(),

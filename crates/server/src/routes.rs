@@ -2,10 +2,12 @@
 
 mod agents;
 mod backup;
+mod check;
 mod later;
 mod parameter;
 mod resources;
 mod secret_keys;
+mod sessions;
 mod sign_in;
 mod system;
 pub mod table;
@@ -87,6 +89,8 @@ fn declared() -> Routes {
         .merge(resources::routes())
         .merge(secret_keys::routes())
         .merge(agents::routes())
+        .merge(check::routes())
+        .merge(sessions::routes())
         .merge(later::routes())
         .merge(tasks::routes())
         .merge(workers::routes())

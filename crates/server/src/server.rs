@@ -31,7 +31,7 @@ use crate::{
     access::{Caller, SignIns},
     auth::Token,
     data_folder,
-    gate::{App, Gate, MOST_WATCHES},
+    gate::{App, Gate},
     hosts::Hosts,
     limits::{Rates, Streams},
     listen::{Acceptor, Phase},
@@ -140,12 +140,12 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         worker_token,
         sign_ins,
         rates: Rates::new(&config.limits),
-        streams: Streams::new(config.limits),
+        streams: Streams::new(config.limits.of_streams()),
         hosts: Hosts::new(address, tls.is_some(), config.insecure),
         request_ids: RequestIds::new(runtime.random()),
         phase: phases.clone(),
         backups: Semaphore::new(1),
-        watches: Arc::new(Semaphore::new(MOST_WATCHES)),
+        watches: Streams::new(config.limits.of_watches()),
         requests: Requests::default(),
         description: OnceLock::new(),
         redactor: config.redactor.clone(),
@@ -271,6 +271,9 @@ fn of_control(config: &ServerConfig, keys: KeyRing) -> ControlConfig {
         archive_after: config.archive_after,
         keys: Some(keys),
         redactor: config.redactor.clone(),
+        keep_sessions: config.keep_sessions,
+        keep_workers: config.keep_workers,
+        providers: config.providers.clone(),
     }
 }
 

@@ -15,10 +15,11 @@ use ostler_kernel::{Event, RunId, Runtime, runtime::BoxFuture};
 use ostler_link::Delta;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use crate::{
     gate::App,
+    limits::Permit,
     listen::{Phase, reached},
     telemetry,
     wire::{
@@ -117,11 +118,11 @@ impl Source for Follower {
 /// Resources or tasks as they change.
 pub struct ResourceStream {
     watch: Watch,
-    _room: OwnedSemaphorePermit,
+    _room: Permit,
 }
 
 impl ResourceStream {
-    pub fn new(watch: Watch, room: OwnedSemaphorePermit) -> Self {
+    pub fn new(watch: Watch, room: Permit) -> Self {
         Self { watch, _room: room }
     }
 }
@@ -147,16 +148,11 @@ pub struct EventStream {
     watch: EventWatch,
     workers: WorkerWatch,
     filter: EventFilter,
-    _room: OwnedSemaphorePermit,
+    _room: Permit,
 }
 
 impl EventStream {
-    pub fn new(
-        watch: EventWatch,
-        workers: WorkerWatch,
-        filter: EventFilter,
-        room: OwnedSemaphorePermit,
-    ) -> Self {
+    pub fn new(watch: EventWatch, workers: WorkerWatch, filter: EventFilter, room: Permit) -> Self {
         Self { watch, workers, filter, _room: room }
     }
 }
@@ -195,11 +191,11 @@ impl Source for EventStream {
 /// Workers as they come and change. There are few, so whoever comes back is told of all of them.
 pub struct WorkerStream {
     watch: WorkerWatch,
-    _room: OwnedSemaphorePermit,
+    _room: Permit,
 }
 
 impl WorkerStream {
-    pub fn new(watch: WorkerWatch, room: OwnedSemaphorePermit) -> Self {
+    pub fn new(watch: WorkerWatch, room: Permit) -> Self {
         Self { watch, _room: room }
     }
 }

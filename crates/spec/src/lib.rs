@@ -39,6 +39,7 @@ mod execution_policy;
 mod choice;
 mod duration;
 mod reference;
+mod references;
 mod url;
 
 mod fields;
@@ -67,14 +68,15 @@ pub use governance::{AgentPolicySpec, AgentRoleSpec, PolicyScope, ToolPermission
 pub use kind::{Kind, KindInfo, Spec, kinds};
 pub use later::{Later, later};
 pub use leaves::{Leaf, leaves};
-pub use manifest::{MAX_BYTES, Parsed, from_json, parse, parse_with_notices};
+pub use manifest::{MAX_BYTES, Origin, Parsed, from_json, parse, parse_with_notices};
 pub use mcp_server::McpServerSpec;
 pub use memory::MemorySpec;
-pub use model_endpoint::{EndpointAuth, ModelEndpointSpec};
+pub use model_endpoint::{EndpointAuth, ModelEndpointSpec, PROVIDERS};
 pub use node::MAX_DEPTH;
 pub use problem::{Location, Path, Problem, Segment};
 pub use quota::QuotaSpec;
 pub use reference::{Reference, SecretRef};
+pub use references::Named;
 pub use resource::{ApiVersion, DEFAULT_NAMESPACE, Metadata, Resource, check_name, check_namespace};
 pub use secret::{KEPT, SealedSecretSpec, SecretSpec};
 pub use session::SessionSpec;

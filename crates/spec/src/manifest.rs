@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::node::{Mark, Node, json, report_stop, yaml};
-use crate::problem::{Path, Problem};
+use crate::problem::{Location, Path, Problem};
 use crate::reader::Reader;
 use crate::resource::{self, Resource};
 use crate::together;
@@ -20,11 +20,28 @@ pub fn parse(source_name: &str, text: &str) -> Result<Vec<Resource>, Vec<Problem
 }
 
 /// What a manifest declares.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Parsed {
     pub resources: Vec<Resource>,
+    /// Where each of them stood.
+    pub origins: Vec<Origin>,
     /// What of it this version can't do, by name and line: it is kept, and refused when it is used.
     pub notices: Vec<Problem>,
+}
+
+/// Where a resource stood in a text.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    file: String,
+    node: Node,
+}
+
+impl Origin {
+    /// Where a part of it stood, or what is nearest to it.
+    pub fn locate(&self, path: &Path) -> Option<Location> {
+        let Mark { line, column } = self.node.locate(path)?;
+        Some(Location { file: self.file.clone(), line, column })
+    }
 }
 
 /// The same as [`parse`], and says what will be refused when it is used.
@@ -41,8 +58,9 @@ pub fn parse_with_notices(source_name: &str, text: &str) -> Result<Parsed, Vec<P
             notices.add(node.locate(&problem.path), problem);
         }
     }
-    let resources = documents.into_iter().map(|(resource, _)| resource).collect();
-    Ok(Parsed { resources, notices: notices.into_problems() })
+    let origin = |(resource, node)| (resource, Origin { file: source_name.to_owned(), node });
+    let (resources, origins) = documents.into_iter().map(origin).unzip();
+    Ok(Parsed { resources, origins, notices: notices.into_problems() })
 }
 
 /// Reads one resource from a value. Problems carry a JSON pointer in place of a line.

@@ -12,7 +12,8 @@ use crate::url;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelEndpointSpec {
-    /// `openai`, `anthropic`, `azure-openai`, `gemini`, `ollama`, `openai-compatible` or `mock`; an unknown one fails when it is used.
+    /// `openai`, `anthropic`, `azure-openai`, `gemini`, `ollama`, `openai-compatible` or `mock`; another is refused when it is
+    /// applied.
     #[serde(default = "openai")]
     pub provider: String,
     /// The vendor's own by default. Empty where the provider has no address of its own and none was given.
@@ -38,6 +39,21 @@ pub struct EndpointAuth {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 }
+
+/// Vendors that manifests name. Not every version can ask each of them; that is told when it is used.
+pub const PROVIDERS: &[&str] = &[
+    "openai",
+    "openai-compatible",
+    "openai_compatible",
+    "anthropic",
+    "azure-openai",
+    "azure_openai",
+    "azure",
+    "ollama",
+    "bedrock",
+    "aws-bedrock",
+    "mock",
+];
 
 impl EndpointAuth {
     pub(crate) fn is_unset(&self) -> bool {

@@ -106,6 +106,15 @@ impl Path {
         self
     }
 
+    /// The way that a JSON pointer tells.
+    pub fn from_pointer(pointer: &str) -> Self {
+        let segment = |text: &str| match text.parse() {
+            Ok(index) => Segment::Index(index),
+            Err(_) => Segment::Field(text.replace("~1", "/").replace("~0", "~")),
+        };
+        Self(pointer.split('/').skip(1).map(segment).collect())
+    }
+
     /// As a JSON pointer (RFC 6901): `/spec/tools/2`.
     pub fn pointer(&self) -> String {
         let mut out = String::new();

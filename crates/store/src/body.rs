@@ -23,7 +23,9 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         Write::Consume { .. }
         | Write::Archive { .. }
         | Write::Forget(_)
+        | Write::ForgetSession { .. }
         | Write::Worker(_)
+        | Write::ForgetWorker { .. }
         | Write::Renewal { .. }
         | Write::Standing { .. }
         | Write::DeleteResource(_)

@@ -152,6 +152,10 @@ cases! { $
         changes_of_resources_are_told_in_the_log
         what_was_told_long_ago_is_forgotten_in_chapters;
     forgetting:
+        of_a_forgotten_conversation_nothing_is_left
+        a_conversation_that_goes_on_is_not_forgotten
+        a_forgotten_worker_is_gone_and_comes_back_as_another
+        a_worker_that_lives_is_not_forgotten
         of_a_forgotten_task_nothing_is_left
         others_stay_as_they_were
         what_has_not_ended_is_not_forgotten
@@ -222,6 +226,8 @@ cases! { $
         restarts_and_finished_steps_do_not_quarantine
         a_lost_attempt_is_told_in_the_log;
     lists:
+        conversations_with_a_key_are_listed
+        of_a_system_one_task_was_accepted
         tasks_are_listed_newest_first_and_page_by_page
         tasks_are_listed_by_namespace_and_state
         a_task_is_found_by_id_name_and_key

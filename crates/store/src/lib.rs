@@ -21,7 +21,9 @@ use ostler_kernel::{Bundle, Lease, Refusal, Run, Session, Task, Timestamp, queue
 use tokio::sync::watch;
 
 pub use postgres::PostgresStore;
-pub use query::{Answer, FirmLog, Query, ResourceFilter, StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow};
+pub use query::{
+    Answer, FirmLog, Query, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow,
+};
 pub use sqlite::SqliteStore;
 
 #[async_trait]

@@ -35,6 +35,12 @@ pub enum Query {
         subject: String,
         key: String,
     },
+    /// Conversations that have a key, by namespace, subject and key.
+    Sessions {
+        namespace: Option<String>,
+        after: Option<SessionPlace>,
+        limit: usize,
+    },
     /// Entries `from..to` of a session.
     Entries {
         session: SessionId,
@@ -75,7 +81,8 @@ pub enum Query {
         class: Option<String>,
         most: usize,
     },
-    /// When the `nth` last run of a namespace, or of one class in it, was accepted, if that was after `since`.
+    /// When the `nth` last task of a namespace, or of those that a run of one class in it belongs to, was accepted, if that
+    /// was after `since`.
     Accepted {
         namespace: String,
         class: Option<String>,
@@ -95,6 +102,14 @@ pub enum Query {
     /// Every namespace that a resource or a task lives in.
     Namespaces,
     Blob(BlobId),
+}
+
+/// Where a conversation stands in their list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct SessionPlace {
+    pub namespace: String,
+    pub subject: String,
+    pub key: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -255,6 +270,7 @@ pub enum Answer {
     Runs(Vec<Run>),
     Steps(Vec<Step>),
     Session(Option<Box<Session>>),
+    Sessions(Vec<Session>),
     Entries(Vec<(u64, Entry)>),
     Inputs(Vec<Input>),
     Blocker(Option<Blocker>),
@@ -299,6 +315,8 @@ typed! {
     session(session: SessionId) = Query::Session(session) => Session -> Option<Box<Session>>;
     session_by_key(namespace: String, subject: String, key: String) =
         Query::SessionByKey { namespace, subject, key } => Session -> Option<Box<Session>>;
+    sessions(namespace: Option<String>, after: Option<SessionPlace>, limit: usize) =
+        Query::Sessions { namespace, after, limit } => Sessions -> Vec<Session>;
     entries(session: SessionId, from: u64, to: Option<u64>) =
         Query::Entries { session, from, to } => Entries -> Vec<(u64, Entry)>;
     inputs(task: TaskId, after: u64) = Query::Inputs { task, after } => Inputs -> Vec<Input>;

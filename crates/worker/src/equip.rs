@@ -22,6 +22,13 @@ pub enum EquipError {
     Tools(#[from] tools::registry::NameTaken),
 }
 
+/// The names of all vendors that a worker can ask.
+pub fn model_providers(runtime: Arc<dyn Runtime>) -> Result<Vec<String>, EquipError> {
+    let client = net::Client::new(runtime.clone())?;
+    let registry = llm::Registry::standard(client, runtime, Secrets::new(|_| None))?;
+    Ok(registry.names().map(str::to_owned).collect())
+}
+
 impl Equipment {
     /// Models and tools share their connections. Secrets come from the server, or else from the environment; what is found
     /// is hidden by the redactor in all that models and tools say.

@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use crate::held::Held;
 
 pub use codes::codes;
-pub use equip::EquipError;
+pub use equip::{EquipError, model_providers};
 pub use ostler_agent::llm::net::{NetConfig, ProxyConfig};
 pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
 /// What whoever starts a worker needs besides.

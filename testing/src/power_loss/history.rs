@@ -124,6 +124,8 @@ impl Fact {
             | Write::Blocker(_)
             | Write::Archive { .. }
             | Write::Forget(_)
+            | Write::ForgetSession { .. }
+            | Write::ForgetWorker { .. }
             | Write::Worker(_)
             | Write::Renewal { .. }
             | Write::Standing { .. }

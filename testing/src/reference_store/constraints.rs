@@ -42,7 +42,9 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         | Write::Blocker(_)
         | Write::Archive { .. }
         | Write::Forget(_)
+        | Write::ForgetSession { .. }
         | Write::Worker(_)
+        | Write::ForgetWorker { .. }
         | Write::Renewal { .. }
         | Write::Standing { .. }
         | Write::Resource(_)

@@ -7,7 +7,9 @@ use ostler_kernel::{
     resource::StoredResource,
     run::{RunView, blocker::Blocker},
 };
-use ostler_store::{Answer, FirmLog, Query, ResourceFilter, TaskFilter, TaskPage, TaskRef, TaskRow};
+use ostler_store::{
+    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TaskFilter, TaskPage, TaskRef, TaskRow,
+};
 
 use super::tables::Tables;
 
@@ -32,6 +34,21 @@ impl Tables {
             Query::Session(session) => Answer::Session(self.sessions.get(&session).cloned().map(Box::new)),
             Query::SessionByKey { namespace, subject, key } => {
                 Answer::Session(self.session_by_key(&namespace, &subject, &key).cloned().map(Box::new))
+            }
+            Query::Sessions { namespace, after, limit } => {
+                let place = |session: &Session| {
+                    let Session { namespace, subject, key, .. } = session.clone();
+                    SessionPlace { namespace, subject, key: key.unwrap_or_default() }
+                };
+                let is_meant = |session: &&Session| {
+                    session.key.is_some()
+                        && namespace.as_ref().is_none_or(|namespace| *namespace == session.namespace)
+                        && place(session) > after.clone().unwrap_or_default()
+                };
+                let mut found: Vec<Session> = self.sessions.values().filter(is_meant).cloned().collect();
+                found.sort_by_key(place);
+                found.truncate(limit);
+                Answer::Sessions(found)
             }
             Query::Entries { session, from, to } => {
                 let wanted = |seq: u64| seq >= from && to.is_none_or(|to| seq < to);
@@ -59,11 +76,18 @@ impl Tables {
                 Answer::Count(ready.count().min(most))
             }
             Query::Accepted { namespace, class, since, nth } => {
-                let first = RunId::from_parts(since, u64::MAX, u64::MAX);
-                let mut last: Vec<&Run> =
-                    self.of_lane(&namespace, class.as_deref()).filter(|run| run.id > first).collect();
-                last.sort_by_key(|run| std::cmp::Reverse(run.id));
-                Answer::Time(last.get(nth.saturating_sub(1)).map(|run| run.created_at))
+                let first = TaskId::from_parts(since, u64::MAX, u64::MAX);
+                let lately = RunId::from_parts(since, u64::MAX, u64::MAX);
+                let of_class: BTreeSet<TaskId> = self
+                    .of_lane(&namespace, class.as_deref())
+                    .filter(|run| run.id > lately)
+                    .map(|run| run.task)
+                    .collect();
+                let is_meant = |row: &&TaskRow| {
+                    row.task.namespace == namespace && (class.is_none() || of_class.contains(&row.task.id))
+                };
+                let last = self.tasks.range(first..).rev().map(|(_, row)| row).filter(is_meant);
+                Answer::Time(last.skip(nth.saturating_sub(1)).next().map(|row| row.task.created_at))
             }
             Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
             Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),

@@ -77,6 +77,14 @@ impl Tables {
             }
             Write::Archive { task, at } => self.on_task(task, |row| row.archived_at = Some(at)),
             Write::Forget(forgotten) => self.forget(&forgotten),
+            Write::ForgetSession { id, .. } => {
+                self.sessions.remove(&id);
+                self.entries.retain(|(owner, _), _| *owner != id);
+            }
+            Write::ForgetWorker { worker } => {
+                self.workers.remove(&worker);
+                self.asked.remove(&worker);
+            }
             Write::Worker(worker) => {
                 let standing =
                     self.workers.get(&worker.name).map_or(worker.standing, |former| former.standing);

@@ -60,6 +60,7 @@ impl Bug {
             (Accept, SessionKey),
             (Accept, TaskName),
             (Accept, TaskKey),
+            (Accept, Resource),
             (AcceptInput, Run),
             (Journal, Run),
             (Finish, Run),
@@ -79,6 +80,7 @@ impl Bug {
             (Register, Worker),
             (Renew, Worker),
             (Apply, Resource),
+            (Apply, TaskName),
             (Delete, Resource),
         ];
         let unchecked = conditions.map(|(command, condition)| Bug::Unchecked(command, condition));

@@ -145,6 +145,7 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
     }
     converse::meet_in_one(&world).await;
     contend::for_name(&world).await;
+    contend::for_either(&world).await;
     contend::for_resource(&world).await;
     late_task(&world, n_tasks).await;
     done.send_modify(|done| *done += 1);

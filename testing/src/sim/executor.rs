@@ -12,6 +12,7 @@ use std::{
 
 use ostler_kernel::{
     Runtime, Timestamp,
+    ids::IdClock,
     runtime::{BoxFuture, Spawned},
 };
 
@@ -239,11 +240,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct NodeRuntime {
     executor: Weak<Executor>,
     node: Node,
+    ids: IdClock,
 }
 
 impl NodeRuntime {
     pub fn new(executor: &Arc<Executor>, node: Node) -> Arc<Self> {
-        Arc::new(Self { executor: Arc::downgrade(executor), node })
+        Arc::new(Self { executor: Arc::downgrade(executor), node, ids: IdClock::new() })
     }
 
     fn executor(&self) -> Arc<Executor> {
@@ -274,6 +276,10 @@ impl Runtime for NodeRuntime {
 
     fn random(&self) -> u64 {
         self.executor().draw(Rng::next)
+    }
+
+    fn id_clock(&self) -> &IdClock {
+        &self.ids
     }
 
     fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {

@@ -147,6 +147,8 @@ fn rows_of(write: &Write) -> Vec<Row> {
             let key = session.key.clone().filter(|_| session.version == 1).map(Row::SessionKey);
             key.into_iter().chain([Row::Session(session.id)]).collect()
         }
+        Write::ForgetSession { id, .. } => vec![Row::Session(*id)],
+        Write::ForgetWorker { worker } => vec![Row::Worker(worker.clone()), Row::Counter(worker.clone())],
         Write::Forget(forgotten) => forgotten.runs.iter().map(|run| Row::Run(*run)).collect(),
         Write::Input(input) => vec![Row::Inputs(input.task)],
         Write::Worker(worker) => vec![Row::Worker(worker.name.clone()), Row::Counter(worker.name.clone())],

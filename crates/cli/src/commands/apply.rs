@@ -1,9 +1,11 @@
 //! `ostler apply`: reads manifests, refuses them all if one has a mistake, puts them in place.
 
+mod check;
+
 use std::path::PathBuf;
 
 use ostler_client::{Client, ClientError, Writing};
-use ostler_spec::{DEFAULT_NAMESPACE, Resource, Spec, TaskMode};
+use ostler_spec::{DEFAULT_NAMESPACE, Origin, Resource, Spec, TaskMode};
 use serde_json::Value;
 
 use crate::{
@@ -15,8 +17,8 @@ use crate::{
 
 /// Puts declared objects in place: agents, systems, model endpoints, tools, tasks
 ///
-/// Every file is checked first, and all mistakes are told with file, line and column; if there is one, nothing is
-/// applied. A Task is created, and starts; those that merely lie in a folder do so only with --run.
+/// Every file is checked first, and then the server looks at all of it together: what is referred to must be there or be
+/// among it. All mistakes are told with file, line and column; if there is one, nothing is applied. A Task is created, and starts; those that merely lie in a folder do so only with --run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -52,9 +54,16 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     for notice in notices {
         app.output.note(format!("note: {notice}"));
     }
-    let mut resources = without_waiting_tasks(declared, arguments.run, app);
+    let (mut resources, origins) = without_waiting_tasks(declared, arguments.run, app);
     move_to_namespace(&mut resources, app)?;
     let client = app.client()?;
+    let checked = check::check(&client, &resources, &origins).await?;
+    if let Some(checked) = checked.filter(|_| arguments.dry_run) {
+        for (resource, checked) in resources.iter().zip(checked) {
+            app.output.data(format!("{} {} (dry run)", title(resource), checked.outcome))?;
+        }
+        return Ok(Exit::Ok);
+    }
     let writing = if arguments.dry_run { Writing::Dry } else { Writing::Real };
     let mut refused = 0;
     for resource in &resources {
@@ -72,13 +81,13 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 }
 
 /// Who applies a folder means its declarations; work is started by those who say so.
-fn without_waiting_tasks(declared: Vec<Declared>, run: bool, app: &App) -> Vec<Resource> {
+fn without_waiting_tasks(declared: Vec<Declared>, run: bool, app: &App) -> (Vec<Resource>, Vec<Origin>) {
     let (waiting, kept): (Vec<_>, Vec<_>) =
         declared.into_iter().partition(|declared| declared.from_folder && declared.would_run() && !run);
     for declared in &waiting {
         app.output.note(format!("{} skipped: --run starts the tasks of a folder", declared.title()));
     }
-    kept.into_iter().map(|declared| declared.resource).collect()
+    kept.into_iter().map(|declared| (declared.resource, declared.origin)).unzip()
 }
 
 /// What names no namespace goes to the one that was asked for, or to the profile's.

@@ -71,6 +71,9 @@ pub async fn start_server(
         keep: settings.text(&table::KEEP).and_then(table::kept),
         keep_tasks: settings.text(&table::KEEP_TASKS).and_then(table::tasks_kept),
         archive_after: settings.text(&table::ARCHIVE_AFTER).and_then(table::kept),
+        keep_sessions: settings.text(&table::KEEP_SESSIONS).and_then(table::kept),
+        keep_workers: settings.text(&table::KEEP_WORKERS).and_then(table::kept),
+        providers: model_providers(app)?,
         restore: arguments.restore.clone(),
         force_restore: arguments.force,
     };
@@ -106,6 +109,12 @@ pub async fn start_server(
             | StartError::Read(_) => said,
         }
     })
+}
+
+/// Those that the workers of this version have.
+fn model_providers(app: &App) -> Result<Vec<String>, CommandError> {
+    let names = ostler_worker::model_providers(Arc::clone(&app.runtime));
+    names.map_err(|error| CommandError::error(with_causes(&error)))
 }
 
 /// What is secret is not given by a flag, which others on the machine can read.

@@ -83,6 +83,10 @@ settings! {
             "How long a task is kept after its end, in days as 30d, or a duration as 36h; `forever` keeps them all";
         KEEP_TASKS: "keep_tasks", "keep-tasks", "OSTLER_KEEP_TASKS", "N", Some("1000000"), keep_tasks,
             "How many tasks of a namespace are kept, the newest and those that have not ended; `all` keeps any number";
+        KEEP_SESSIONS: "keep_sessions", "keep-sessions", "OSTLER_KEEP_SESSIONS", "DURATION", Some("365d"), keep,
+            "How long a conversation that has a name is kept after its last use, in days as 365d, or a duration; `forever` keeps them all";
+        KEEP_WORKERS: "keep_workers", "keep-workers", "OSTLER_KEEP_WORKERS", "DURATION", Some("24h"), keep,
+            "How long a worker that gives no sign of life stays in the list, by the server's own clock; `forever` keeps them all";
         ARCHIVE_AFTER: "archive_after", "archive-after", "OSTLER_ARCHIVE_AFTER", "DURATION", Some("never"), archive_after,
             "How long after its end a task is archived: out of lists, and still there by its name; `never` leaves that to people";
         TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, file,

@@ -90,8 +90,17 @@ impl Credentials {
 }
 
 impl Control {
-    /// Whose this is, if it counts.
+    /// Whose this is, if it counts; and it was used.
     pub async fn holder(self: &Arc<Self>, proof: Proof) -> Result<Option<Arc<Holder>>, ControlError> {
+        let holder = self.still_holds(proof).await?;
+        if let Some(holder) = &holder {
+            self.note(proof, holder, self.runtime.now());
+        }
+        Ok(holder)
+    }
+
+    /// Whose this is, if it still counts. To look is no use of it: whoever only goes on prolongs nothing.
+    pub async fn still_holds(&self, proof: Proof) -> Result<Option<Arc<Holder>>, ControlError> {
         let (known, changes) = {
             let known = self.credentials.lock();
             (known.found.get(&proof).cloned(), known.changes)
@@ -105,11 +114,7 @@ impl Control {
             }
         };
         let now = self.runtime.now();
-        let holder = holder.filter(|holder| holder.expires_at.is_none_or(|expires_at| now < expires_at));
-        if let Some(holder) = &holder {
-            self.note(proof, holder, now);
-        }
-        Ok(holder)
+        Ok(holder.filter(|holder| holder.expires_at.is_none_or(|expires_at| now < expires_at)))
     }
 
     /// Rises when credentials may have changed; for those who go on for long.

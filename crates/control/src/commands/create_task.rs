@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
+    Bundle, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
     conversation::Context,
     queue::Priority,
     retry::RetryPolicy,
@@ -17,9 +17,10 @@ use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
 use crate::{
-    Control, ControlError, Effect,
+    Control, ControlError,
     plans::{jitter, millis},
-    systems::Doer,
+    resources::{self, Beside},
+    systems::{Doer, Plans},
 };
 
 /// A task as someone asks for it.
@@ -51,8 +52,17 @@ impl NewTask {
 impl Control {
     /// The task as it would be accepted. Nothing is written.
     pub async fn try_task(&self, new: NewTask) -> Result<Task, ControlError> {
+        self.try_task_beside(new, Beside::default()).await
+    }
+
+    /// The same if these are there too.
+    pub(crate) async fn try_task_beside(
+        &self,
+        new: NewTask,
+        beside: Beside<'_>,
+    ) -> Result<Task, ControlError> {
         self.check_task(&new).await?;
-        let doer = self.doer(&new, Effect::DryRun).await?;
+        let doer = self.doer(&new, Plans::Tried(beside)).await?;
         self.check_quotas(&new.namespace, &doer.first.agent).await?;
         if let Some(name) = &new.name {
             let reference = TaskRef::Name { namespace: new.namespace.clone(), name: name.clone() };
@@ -74,24 +84,14 @@ impl Control {
         if let Some(name) = &new.name
             && self.resource(Kind::Task, &new.namespace, name).await?.is_some()
         {
-            return Err(ControlError::Conflict(format!("there is a template {name:?} already")));
+            return Err(template_is_there(name));
         }
         Ok(())
     }
 
-    /// Keeps a template, which is never run itself.
-    pub async fn apply_template(&self, template: Resource, effect: Effect) -> Result<Resource, ControlError> {
-        let (namespace, name) = (&template.metadata.namespace, &template.metadata.name);
-        let reference = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
-        if self.store.task(reference).await?.is_some() {
-            return Err(ControlError::NameTaken { name: name.clone() });
-        }
-        self.apply_as(template, effect).await
-    }
-
     pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
         self.check_task(&new).await?;
-        let doer = self.doer(&new, Effect::Real).await?;
+        let doer = self.doer(&new, Plans::Stored).await?;
         let has_room = self.check_quotas(&new.namespace, &doer.first.agent).await;
         if let Err(too_many) = has_room {
             return self.accepted_before(&new, &doer).await?.ok_or(too_many);
@@ -101,7 +101,7 @@ impl Control {
             let id = acceptance.task;
             let (task, bundle) = accept(acceptance, self.runtime.now());
             self.feed.expect(&task.namespace, id, self.runtime.monotonic());
-            let refusal = match self.commit(bundle).await {
+            let refusal = match self.commit(beside_templates(bundle, &new)).await {
                 Ok(Ok(_)) => return Ok(Created { task, existed: false }),
                 Ok(Err(refusal)) => {
                     self.feed.forget(id);
@@ -117,6 +117,7 @@ impl Control {
                 Some(Expect::TaskName { name, .. }) => {
                     return Err(ControlError::NameTaken { name: name.clone() });
                 }
+                Some(Expect::Resource { key, .. }) => return Err(template_is_there(&key.name)),
                 // Someone else spoke in the same session; look again.
                 _ => {}
             }
@@ -210,12 +211,7 @@ impl Control {
     ) -> Result<Created, ControlError> {
         let reference = TaskRef::Key { namespace: new.namespace.clone(), key: key.clone() };
         let Some(row) = self.store.task(reference).await? else { return Err(ControlError::Contended) };
-        let before = &row.task.request;
-        let same = before.doer() == request.doer()
-            && before.message == request.message
-            && before.input == request.input
-            && before.session_key == request.session_key;
-        if same {
+        if row.task.request.asks_the_same(request) {
             return Ok(Created { task: row.task, existed: true });
         }
         Err(ControlError::Conflict(format!(
@@ -223,6 +219,21 @@ impl Control {
             row.task.name
         )))
     }
+}
+
+/// A name that someone gave might be a template's. One that is made up is nobody's.
+fn beside_templates(bundle: Bundle, new: &NewTask) -> Bundle {
+    match &new.name {
+        Some(name) => {
+            let key = resources::key(Kind::Task, &new.namespace, name);
+            bundle.expect(Expect::Resource { key, version: 0 })
+        }
+        None => bundle,
+    }
+}
+
+fn template_is_there(name: &str) -> ControlError {
+    ControlError::Conflict(format!("there is a template {name:?} already"))
 }
 
 /// Whom a conversation is with. The agents of a system don't hear each other's.

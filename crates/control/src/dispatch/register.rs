@@ -12,7 +12,7 @@ use ostler_link::{Caller, LinkError, RegisterRequest, Registered};
 use ostler_store::StoreExt;
 
 use super::unavailable;
-use crate::Control;
+use crate::{Control, workers::worker_key};
 
 impl Control {
     pub(super) async fn register(&self, request: RegisterRequest) -> Result<Registered, LinkError> {
@@ -39,11 +39,20 @@ impl Control {
             match present {
                 // The answer was lost; it is registered.
                 Some(worker) if worker.instance == instance => return Ok(Ok(worker)),
-                _ if incarnation != former => return Ok(Err(incarnation)),
+                Some(_) if incarnation != former => return Ok(Err(incarnation)),
+                // One that was gone for so long that it was forgotten may come back.
                 _ => {}
             }
             let now = self.runtime.now();
-            let (worker, bundle) = worker::register(&name, instance, offer.clone(), present.as_ref(), now);
+            let (worker, bundle) = match &present {
+                Some(present) => worker::register(&name, instance, offer.clone(), Some(present), now),
+                None => {
+                    let floor = self.floor(&worker_key(&name)).await.map_err(unavailable)?;
+                    let (worker, bundle) =
+                        worker::register_behind(&name, instance, offer.clone(), floor.first() - 1, now);
+                    (worker, floor.under(bundle))
+                }
+            };
             if self.commit(bundle).await.map_err(unavailable)?.is_ok() {
                 return Ok(Ok(worker));
             }

@@ -1,5 +1,5 @@
 //! Forgets tasks that ended long ago, or that are too many, so that a store does not grow without end, and puts those that
-//! ended a while ago out of sight. By age it walks from the oldest task on; those that are not over, or not for long
+//! ended a while ago out of sight. So do conversations that nobody goes on with, and workers that are gone. By age it walks from the oldest task on; those that are not over, or not for long
 //! enough, are passed by. What was told of resources that are gone goes too.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -22,7 +22,8 @@ const ENDED: [&str; 5] = ["succeeded", "failed", "dead_letter", "cancelled", "dr
 /// Between two walks: part of the time that is kept, and never much work at a time.
 fn pause(config: &ControlConfig) -> Option<Duration> {
     let by_count = config.keep_tasks.map(|_| A_WHILE);
-    let by_age = [config.keep, config.archive_after].into_iter().flatten().map(|age| age / 16);
+    let ages = [config.keep, config.archive_after, config.keep_sessions, config.keep_workers];
+    let by_age = ages.into_iter().flatten().map(|age| age / 16);
     let shortest = by_age.chain(by_count).min()?;
     Some(shortest.clamp(Duration::from_secs(1), Duration::from_secs(600)))
 }
@@ -42,7 +43,7 @@ impl Control {
     }
 
     async fn tidy_up(&self, archived_upto: &mut Option<TaskId>) -> Result<(), StoreError> {
-        let ControlConfig { keep, keep_tasks, archive_after, .. } = self.config;
+        let ControlConfig { keep, keep_tasks, archive_after, keep_sessions, keep_workers, .. } = self.config;
         let mut forgotten = 0;
         if let Some(keep) = keep {
             forgotten += self.forget_ended_before(keep).await?;
@@ -53,6 +54,12 @@ impl Control {
         }
         if forgotten > 0 {
             tracing::info!(forgotten, "old tasks were forgotten");
+        }
+        if let Some(keep) = keep_sessions {
+            self.forget_idle_sessions(self.runtime.now().before(keep)).await?;
+        }
+        if let Some(keep) = keep_workers {
+            self.forget_gone_workers(keep).await?;
         }
         match archive_after {
             Some(age) => self.archive_ended_before(self.runtime.now().before(age), archived_upto).await,
@@ -102,7 +109,7 @@ impl Control {
     }
 
     /// One that is refused was forgotten by another server.
-    async fn commit_each(&self, bundles: Vec<Bundle>) -> Result<usize, StoreError> {
+    pub(crate) async fn commit_each(&self, bundles: Vec<Bundle>) -> Result<usize, StoreError> {
         if bundles.is_empty() {
             return Ok(0);
         }

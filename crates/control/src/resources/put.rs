@@ -1,12 +1,14 @@
 //! Puts resources in place: applied, replaced, renamed, and what was found out about them.
 
+use std::collections::BTreeSet;
+
 use ostler_kernel::{
-    Bundle,
+    Bundle, Expect,
     event::Change,
     resource::{ResourceKey, StoredResource, put_and_tell, rename_and_tell},
 };
-use ostler_spec::{Kind, Resource};
-use ostler_store::StoreExt;
+use ostler_spec::{Kind, PROVIDERS, Path, Problem, Resource, Spec, nearest};
+use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
 use super::{TRIES, key, restore};
@@ -47,6 +49,7 @@ impl Control {
     /// The same, or only what it would come to.
     pub async fn apply_as(&self, resource: Resource, effect: Effect) -> Result<Resource, ControlError> {
         check_keepable(&resource)?;
+        self.check_provider(&resource)?;
         let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
         for _ in 0..TRIES {
             let former = self.store.resource(key.clone()).await?;
@@ -54,14 +57,75 @@ impl Control {
                 check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
             }
             let sealed = self.sealed(&resource, former.as_ref(), effect).await?;
-            let stored = self.next_version(key.clone(), &sealed, former.as_ref());
-            let change = if former.is_some() { Change::Updated } else { Change::Created };
-            let bundle = put_and_tell(stored.clone(), former.as_ref(), change, self.runtime.now());
+            let (stored, bundle) = match &former {
+                Some(former) => {
+                    let stored = self.next_version(key.clone(), &sealed, Some(former));
+                    if says_the_same(&former.document, &stored.document) {
+                        return restore(former);
+                    }
+                    let now = self.runtime.now();
+                    (stored.clone(), put_and_tell(stored, Some(former), Change::Updated, now))
+                }
+                None => self.made(self.next_version(key.clone(), &sealed, None), None).await?,
+            };
             if let Some(resource) = self.put(&stored, bundle, effect).await? {
                 return Ok(resource);
             }
         }
         Err(ControlError::Contended)
+    }
+
+    /// Under a name that is free it begins at a version that nobody has seen; if it had another name, it goes from there. A
+    /// template can't have the name of a task.
+    async fn made(
+        &self,
+        stored: StoredResource,
+        former: Option<&StoredResource>,
+    ) -> Result<(StoredResource, Bundle), ControlError> {
+        let (floor, now) = (self.floor(&stored.key).await?, self.runtime.now());
+        let stored = StoredResource { version: floor.first(), ..stored };
+        let bundle = match former {
+            None => put_and_tell(stored.clone(), None, Change::Created, now),
+            Some(former) => {
+                let renaming = rename_and_tell(stored.clone(), former, now);
+                self.floor(&former.key).await?.raise(renaming, former.version, now)
+            }
+        };
+        let bundle = self.beside_tasks(&stored.key, floor.under(bundle)).await?;
+        Ok((stored, bundle))
+    }
+
+    async fn beside_tasks(&self, key: &ResourceKey, bundle: Bundle) -> Result<Bundle, ControlError> {
+        if key.kind != Kind::Task.name() {
+            return Ok(bundle);
+        }
+        self.check_no_task(key).await?;
+        Ok(bundle.expect(Expect::TaskName { namespace: key.namespace.clone(), name: key.name.clone() }))
+    }
+
+    /// A template can't have the name of a task.
+    pub(super) async fn check_no_task(&self, key: &ResourceKey) -> Result<(), ControlError> {
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        let reference = TaskRef::Name { namespace, name: name.clone() };
+        if key.kind == Kind::Task.name() && self.store.task(reference).await?.is_some() {
+            return Err(ControlError::NameTaken { name });
+        }
+        Ok(())
+    }
+
+    /// A vendor that nobody knows is a slip of the pen.
+    pub(super) fn check_provider(&self, resource: &Resource) -> Result<(), ControlError> {
+        let Spec::ModelEndpoint(endpoint) = &resource.spec else { return Ok(()) };
+        let ours = self.config.providers.iter().map(String::as_str);
+        let known: BTreeSet<&str> = ours.chain(PROVIDERS.iter().copied()).collect();
+        if self.config.providers.is_empty() || known.contains(endpoint.provider.trim()) {
+            return Ok(());
+        }
+        let suggestion = nearest(&endpoint.provider, known.iter().copied()).map(str::to_owned);
+        let names = Vec::from_iter(known).join(", ");
+        let message = format!("unknown provider {:?}; known are {names}", endpoint.provider);
+        let problem = Problem { suggestion, ..Problem::new(Path::of("spec.provider"), message) };
+        Err(ControlError::Invalid(vec![problem]))
     }
 
     /// Puts the resource in the place of the one with this name, which must be there. Under another name it is renamed.
@@ -73,21 +137,23 @@ impl Control {
         effect: Effect,
     ) -> Result<Resource, ControlError> {
         check_keepable(&resource)?;
+        self.check_provider(&resource)?;
         let (kind, namespace) = (resource.kind(), resource.metadata.namespace.clone());
         let (place, target) = (key(kind, &namespace, name), key(kind, &namespace, &resource.metadata.name));
         for _ in 0..TRIES {
             let former = self.present(&place).await?;
             precondition.check(&former)?;
             let sealed = self.sealed(&resource, Some(&former), effect).await?;
-            let mut stored = self.next_version(target.clone(), &sealed, Some(&former));
-            let now = self.runtime.now();
-            let bundle = if target == place {
-                put_and_tell(stored.clone(), Some(&former), Change::Updated, now)
+            let stored = self.next_version(target.clone(), &sealed, Some(&former));
+            let (stored, bundle) = if target == place {
+                if says_the_same(&former.document, &stored.document) {
+                    return restore(&former);
+                }
+                let now = self.runtime.now();
+                (stored.clone(), put_and_tell(stored, Some(&former), Change::Updated, now))
             } else {
                 self.check_free(&target).await?;
-                // Under its new name it is new: nobody has seen another version of it.
-                stored.version = 1;
-                rename_and_tell(stored.clone(), &former, now)
+                self.made(stored, Some(&former)).await?
             };
             if let Some(resource) = self.put(&stored, bundle, effect).await? {
                 return Ok(resource);
@@ -160,7 +226,7 @@ impl Control {
         resource: &Resource,
         former: Option<&StoredResource>,
     ) -> StoredResource {
-        let mut document = serde_json::to_value(resource).unwrap_or_default();
+        let mut document = next_document(resource);
         let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
         keep_status(&mut document, former.filter(|_| same_spec));
         let generation = former.map_or(0, |former| former.generation);
@@ -175,7 +241,7 @@ impl Control {
 }
 
 /// A worker registers itself; and what was sealed for another kind of server can't be opened here.
-fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
+pub(super) fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
     match resource.kind() {
         Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
         Kind::SealedSecret => {
@@ -196,7 +262,17 @@ fn keep_status(document: &mut Json, former: Option<&StoredResource>) {
     }
 }
 
-fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
+pub(super) fn next_document(resource: &Resource) -> Json {
+    serde_json::to_value(resource).unwrap_or_default()
+}
+
+/// Whether all that a manifest can say is as it was.
+pub(super) fn says_the_same(former: &Json, next: &Json) -> bool {
+    let parts = ["/apiVersion", "/metadata/labels", "/metadata/annotations", "/spec"];
+    parts.iter().all(|part| former.pointer(part) == next.pointer(part))
+}
+
+pub(super) fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
     if wanted == present.to_string() {
         return Ok(());
     }

@@ -79,7 +79,9 @@ impl Clash {
             | Write::Blocker(_)
             | Write::Archive { .. }
             | Write::Forget(_)
+            | Write::ForgetSession { .. }
             | Write::Worker(_)
+            | Write::ForgetWorker { .. }
             | Write::Renewal { .. }
             | Write::Standing { .. }
             | Write::Resource(_)

@@ -199,6 +199,7 @@ pub(super) fn free_session(bundle: Bundle, view: &RunView, run: &Run, now: Times
     let mut session = view.session.clone();
     let bundle = bundle.expect(Expect::Session { id: session.id, version: session.version });
     session.version += 1;
+    session.used_at = Some(now);
     if run.attempt > 0 {
         session.next_entry = run.next_entry;
     }

@@ -96,6 +96,7 @@ impl NewRun<'_> {
             usage: Usage::default(),
         };
         session.version += 1;
+        session.used_at = Some(now);
         session.runs += 1;
         session.head = session.head.or(Some(run.id));
         run

@@ -1,13 +1,17 @@
 //! Makes and compares the hashes of passwords, by argon2id. Each takes a good deal of memory and time, on purpose; so
 //! they are made in threads of their own, few at a time, and few may wait for it.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use http::StatusCode;
 use ostler_control::access::{PasswordBytes, PasswordHash, is_same};
 use ostler_kernel::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;
 
@@ -20,12 +24,27 @@ const LENGTH: usize = 32;
 const AT_ONCE: usize = 2;
 const WAITING: usize = 32;
 
+/// Of them, those who come from an address that nobody has signed in from lately. However many they are, the others find
+/// room; and each address has so many.
+const STRANGERS: usize = 20;
+const OF_ONE_ADDRESS: usize = 2;
+
+/// On whose behalf a password is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// Someone who was let in, now or from the same address lately.
+    Known,
+    Stranger(IpAddr),
+}
+
 const LEAST_LETTERS: usize = 12;
 /// It is hashed whole, so there is no reason for more.
 const MOST_BYTES: usize = 1024;
 
 pub struct Passwords {
     room: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
+    addresses: Arc<Addresses>,
     turn: Arc<Semaphore>,
     /// What is compared with if there is no such user, so that it takes as long.
     nobody: PasswordHash,
@@ -47,6 +66,8 @@ impl Passwords {
     pub fn new(runtime: &dyn Runtime) -> Self {
         Self {
             room: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
+            strangers: Arc::new(Semaphore::new(STRANGERS)),
+            addresses: Arc::default(),
             turn: Arc::new(Semaphore::new(AT_ONCE)),
             nobody: unhashed(runtime),
         }
@@ -54,24 +75,34 @@ impl Passwords {
 
     pub async fn hash(&self, password: String, runtime: &dyn Runtime) -> Result<PasswordHash, Problem> {
         let mut kept = unhashed(runtime);
-        let hash = self.compute(password, kept.clone()).await?;
+        let hash = self.compute(password, kept.clone(), Asker::Known).await?;
         kept.hash = PasswordBytes(hash.ok_or_else(|| failed("it can't be hashed"))?);
         Ok(kept)
     }
 
     /// Whether it is the password. Takes as long if there is nothing to compare it with.
-    pub async fn is_right(&self, password: String, kept: Option<&PasswordHash>) -> Result<bool, Problem> {
+    pub async fn is_right(
+        &self,
+        password: String,
+        kept: Option<&PasswordHash>,
+        asker: Asker,
+    ) -> Result<bool, Problem> {
         // A longer one is nobody's.
         if password.len() > MOST_BYTES {
             return Ok(false);
         }
-        let hash = self.compute(password, kept.unwrap_or(&self.nobody).clone()).await?;
+        let hash = self.compute(password, kept.unwrap_or(&self.nobody).clone(), asker).await?;
         let is_same = hash.is_some_and(|hash| kept.is_some_and(|kept| is_same(&hash, &kept.hash.0)));
         Ok(is_same)
     }
 
-    async fn compute(&self, password: String, like: PasswordHash) -> Result<Option<Vec<u8>>, Problem> {
-        let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else { return Err(busy()) };
+    async fn compute(
+        &self,
+        password: String,
+        like: PasswordHash,
+        asker: Asker,
+    ) -> Result<Option<Vec<u8>>, Problem> {
+        let room = self.enter(asker).ok_or_else(busy)?;
         let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_| failed("the server stops"))?;
         // Both are held until it is done, also if nobody waits for it any more.
         let computing = tokio::task::spawn_blocking(move || {
@@ -80,6 +111,63 @@ impl Passwords {
             hash
         });
         computing.await.map_err(|error| failed(&error.to_string()))
+    }
+}
+
+/// Held until a password was looked at.
+struct Room {
+    _place: OwnedSemaphorePermit,
+    _stranger: Option<(OwnedSemaphorePermit, Seat)>,
+}
+
+impl Passwords {
+    fn enter(&self, asker: Asker) -> Option<Room> {
+        let stranger = match asker {
+            Asker::Known => None,
+            Asker::Stranger(address) => {
+                let seat = self.addresses.sit(address)?;
+                Some((Arc::clone(&self.strangers).try_acquire_owned().ok()?, seat))
+            }
+        };
+        let place = Arc::clone(&self.room).try_acquire_owned().ok()?;
+        Some(Room { _place: place, _stranger: stranger })
+    }
+}
+
+/// How many of each address are being looked at. There are never more addresses than strangers.
+#[derive(Default)]
+struct Addresses(Mutex<BTreeMap<IpAddr, usize>>);
+
+struct Seat {
+    addresses: Arc<Addresses>,
+    address: IpAddr,
+}
+
+impl Addresses {
+    fn sit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        let mut counts = self.lock();
+        let count = counts.entry(address).or_default();
+        if *count >= OF_ONE_ADDRESS {
+            return None;
+        }
+        *count += 1;
+        Some(Seat { addresses: Arc::clone(self), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
     }
 }
 
@@ -136,11 +224,29 @@ mod tests {
         let written = serde_json::to_string(&kept).unwrap();
         assert!(!written.contains("horse") && !format!("{kept:?}").contains("horse"));
         let kept: PasswordHash = serde_json::from_str(&written).unwrap();
-        assert!(passwords.is_right(words.to_owned(), Some(&kept)).await.unwrap());
-        assert!(!passwords.is_right("correct horse batterz".to_owned(), Some(&kept)).await.unwrap());
-        assert!(!passwords.is_right(words.to_owned(), None).await.unwrap());
+        assert!(passwords.is_right(words.to_owned(), Some(&kept), Asker::Known).await.unwrap());
+        assert!(
+            !passwords.is_right("correct horse batterz".to_owned(), Some(&kept), Asker::Known).await.unwrap()
+        );
+        assert!(!passwords.is_right(words.to_owned(), None, Asker::Known).await.unwrap());
         let greedy = PasswordHash { memory_kib: 1 << 30, ..kept };
-        assert!(!passwords.is_right(words.to_owned(), Some(&greedy)).await.unwrap());
+        assert!(!passwords.is_right(words.to_owned(), Some(&greedy), Asker::Known).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn strangers_leave_room_for_those_who_are_known() {
+        let passwords = Passwords::new(&runtime());
+        let address = |last: u8| Asker::Stranger([192, 0, 2, last].into());
+        let mut held: Vec<Room> = (0..OF_ONE_ADDRESS).map(|_| passwords.enter(address(1)).unwrap()).collect();
+        assert!(passwords.enter(address(1)).is_none(), "one address has its share");
+        held.extend((2..=200).filter_map(|last| passwords.enter(address(last))));
+        assert_eq!(held.len(), STRANGERS, "and all of them together");
+        assert!(passwords.addresses.lock().len() <= STRANGERS);
+        let known: Vec<Room> = std::iter::from_fn(|| passwords.enter(Asker::Known)).collect();
+        assert_eq!(known.len(), AT_ONCE + WAITING - STRANGERS);
+        drop(held);
+        assert!(passwords.addresses.lock().is_empty());
+        assert!(passwords.enter(address(1)).is_some());
     }
 
     /// RFC 9106 has a secret and more in its vector; this one is of the reference implementation's command line.

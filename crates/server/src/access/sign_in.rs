@@ -1,12 +1,18 @@
 //! What it takes to sign users in, and who may make the first of them.
 
-use std::{fmt, net::IpAddr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::IpAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use http::StatusCode;
 use ostler_control::access::is_same;
 use ostler_kernel::Runtime;
 
-use super::{Caller, Cookies, Passwords};
+use super::{Caller, Cookies, Passwords, password::Asker};
 use crate::{
     limits::{Buckets, Rate},
     problem::Problem,
@@ -21,6 +27,8 @@ pub struct SignIns {
     setup_token: Option<SetupToken>,
     /// Passwords tried from each address.
     tries: Buckets<IpAddr>,
+    /// Where someone has signed in from, and when.
+    known: Mutex<BTreeMap<IpAddr, Duration>>,
 }
 
 /// Lets its bearer make the first user, and nothing else.
@@ -46,6 +54,9 @@ impl fmt::Debug for SetupToken {
 /// Ten a minute, twenty in a row.
 const TRIES: Rate = Rate { per_second: 10.0 / 60.0, burst: 20.0 };
 
+/// Addresses that someone has signed in from; of more, those of long ago are forgotten.
+const MOST_KNOWN: usize = 4096;
+
 impl SignIns {
     pub fn new(
         is_tls: bool,
@@ -59,6 +70,7 @@ impl SignIns {
             lasts,
             setup_token,
             tries: Buckets::new(TRIES),
+            known: Mutex::default(),
         }
     }
 
@@ -70,8 +82,25 @@ impl SignIns {
     }
 
     /// It was right, so it does not count.
-    pub fn end_try_well(&self, from: IpAddr) {
+    pub fn end_try_well(&self, from: IpAddr, now: Duration) {
         self.tries.give_back(network(from));
+        let mut known = self.known();
+        known.insert(network(from), now);
+        if known.len() > MOST_KNOWN
+            && let Some(oldest) = known.iter().min_by_key(|(_, at)| **at).map(|(address, _)| *address)
+        {
+            known.remove(&oldest);
+        }
+    }
+
+    /// Who comes from where someone has signed in lately is held up by no crowd of strangers.
+    pub fn asker(&self, from: IpAddr) -> Asker {
+        let from = network(from);
+        if self.known().contains_key(&from) { Asker::Known } else { Asker::Stranger(from) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Duration>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn has_setup_token(&self) -> bool {

@@ -10,30 +10,41 @@ use std::{
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use http::header;
+use http::{StatusCode, header};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use ostler_control::Control;
 use ostler_kernel::{Runtime, runtime::BoxFuture};
 
-use super::{Limits, Payer, bucket::lock};
+use super::{Account, bucket::lock};
 use crate::{access::Caller, problem::Problem};
 
-/// Those who follow something are counted as long as they do.
+/// Those who follow something are counted as long as they do: all of them, and those of each account. Someone who signs in
+/// twice is one.
 pub struct Streams {
-    limits: Limits,
+    bounds: Bounds,
     open: Mutex<Open>,
+}
+
+/// How many there may be, and what is said where there would be more.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub all: usize,
+    pub each: usize,
+    pub code: &'static str,
+    pub too_many: &'static str,
+    pub too_many_of_one: &'static str,
 }
 
 #[derive(Default)]
 struct Open {
     count: usize,
-    each: BTreeMap<Payer, usize>,
+    each: BTreeMap<Account, usize>,
 }
 
 /// Held as long as the stream lives.
 pub struct Permit {
     streams: Arc<Streams>,
-    payer: Payer,
+    account: Account,
 }
 
 /// How soon it is worth another try: someone else has to go.
@@ -43,22 +54,29 @@ const SOON: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 impl Streams {
-    pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, open: Mutex::default() })
+    pub fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self { bounds, open: Mutex::default() })
     }
 
-    pub fn open(self: &Arc<Self>, payer: Payer) -> Result<Permit, Problem> {
+    pub fn open(self: &Arc<Self>, account: Account) -> Result<Permit, Problem> {
+        let Bounds { all, each, too_many, too_many_of_one, .. } = self.bounds;
         let mut open = lock(&self.open);
-        if open.count >= self.limits.streams {
-            return Err(Problem::too_many("as many follow something here as may", SOON));
+        if open.count >= all {
+            return Err(self.refusal(too_many));
         }
-        let count = open.each.entry(payer).or_default();
-        if *count >= self.limits.streams_per_caller {
-            return Err(Problem::too_many("this caller follows as much at once as it may", SOON));
+        let count = open.each.entry(account.clone()).or_default();
+        if *count >= each {
+            return Err(self.refusal(too_many_of_one));
         }
         *count += 1;
         open.count += 1;
-        Ok(Permit { streams: Arc::clone(self), payer })
+        Ok(Permit { streams: Arc::clone(self), account })
+    }
+
+    fn refusal(&self, detail: &str) -> Problem {
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, self.bounds.code, detail)
+            .remedy("close one that nobody reads, or come back after the time in Retry-After")
+            .after(SOON)
     }
 
     /// Whether an answer is one that goes on.
@@ -72,10 +90,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut open = lock(&self.streams.open);
         open.count = open.count.saturating_sub(1);
-        if let Some(count) = open.each.get_mut(&self.payer) {
+        if let Some(count) = open.each.get_mut(&self.account) {
             *count -= 1;
             if *count == 0 {
-                open.each.remove(&self.payer);
+                open.each.remove(&self.account);
             }
         }
     }
@@ -88,7 +106,7 @@ pub async fn is_over(control: Arc<Control>, runtime: Arc<dyn Runtime>, caller: C
     let mut changes = control.watch_credentials();
     loop {
         // Who can't be asked about is let go on for the moment: it was let in, and nothing says otherwise.
-        if let Ok(holder) = control.holder(proof).await
+        if let Ok(holder) = control.still_holds(proof).await
             && holder.is_none_or(|holder| holder.grant != *caller.grant())
         {
             return;
@@ -140,18 +158,19 @@ impl HttpBody for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
 
     #[test]
     fn there_are_so_many_of_each_and_of_all() {
         let limits = Limits { streams: 3, streams_per_caller: 2, ..Limits::default() };
-        let streams = Streams::new(limits);
-        let payer = |last: u8| Payer::Address([192, 0, 2, last].into());
-        let first = streams.open(payer(1)).unwrap();
-        let _second = streams.open(payer(1)).unwrap();
-        assert!(streams.open(payer(1)).is_err(), "it has two");
-        let _third = streams.open(payer(2)).unwrap();
-        assert!(streams.open(payer(3)).is_err(), "there are three");
+        let streams = Streams::new(limits.of_streams());
+        let account = |last: u8| Account::Address([192, 0, 2, last].into());
+        let first = streams.open(account(1)).unwrap();
+        let _second = streams.open(account(1)).unwrap();
+        assert!(streams.open(account(1)).is_err(), "it has two");
+        let _third = streams.open(account(2)).unwrap();
+        assert!(streams.open(account(3)).is_err(), "there are three");
         drop(first);
-        assert!(streams.open(payer(1)).is_ok());
+        assert!(streams.open(account(1)).is_ok());
     }
 }

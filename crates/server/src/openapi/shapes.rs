@@ -25,6 +25,7 @@ pub fn all() -> Map<String, Value> {
         ("Version", object(&[("name", text()), ("version", text())])),
         ("Namespaces", object(&[("namespaces", list_of(text()))])),
         ("Capabilities", capabilities()),
+        ("Checked", object(&[("items", list_of(checked()))])),
         ("Deleted", object(&[("deleted", text())])),
         ("Status", object(&[("metadata", anything()), ("status", anything())])),
         ("StatusReport", status_report()),
@@ -41,8 +42,16 @@ pub fn all() -> Map<String, Value> {
         ("SecretKeys", object(&[("source", text()), ("keys", list_of(anything())), ("left", number())])),
         ("WorkerView", worker_view()),
         ("WorkerList", list(&worker)),
+        ("SessionList", list(&session_view())),
     ];
     shapes.into_iter().chain(access::all()).map(|(name, shape)| (name.to_owned(), shape)).collect()
+}
+
+fn checked() -> Value {
+    let mut checked =
+        object(&[("kind", text()), ("namespace", text()), ("name", text()), ("outcome", text())]);
+    checked["properties"]["outcome"]["enum"] = json!(["created", "configured", "unchanged"]);
+    checked
 }
 
 fn text() -> Value {
@@ -151,6 +160,14 @@ fn metrics() -> Value {
         ("totals", totals.clone()),
         ("per_agent", list_of(totals.clone())),
         ("per_edge", list_of(totals)),
+    ])
+}
+
+fn session_view() -> Value {
+    object(&[
+        ("apiVersion", text()),
+        ("kind", json!({"type": "string", "const": "Session"})),
+        ("metadata", object(&[("name", text()), ("namespace", text())])),
     ])
 }
 

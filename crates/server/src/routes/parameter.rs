@@ -27,7 +27,10 @@ parameters! {
     SYSTEM = "system": Text, "Only tasks of this system.";
     AGENT = "agent": Text, "Only tasks of this agent.";
     MODE = "mode": Text, "`template` lists templates instead of tasks.";
+    SESSION_MODE = "mode": Text, "`declared` lists what was declared instead of conversations.";
     OFFSET = "offset": Place, "How many are passed over, 10,000 at most; a cursor (`after`) leads further and costs less.";
+    SORT = "sort": Text, "`name`, `created_at` or `phase`; other than the newest first only as long as there are 10,000 at most.";
+    ORDER = "order": Text, "`asc` or `desc`; by default the newest first, or else `asc`.";
     RERUN = "rerun": Flag, "Asks again for the ended task, or the template, that the body names.";
     SEQUENCE = "after": Place, "Only events behind this one.";
     FROM_AGENT = "from_agent": Text, "Only messages of this sender.";

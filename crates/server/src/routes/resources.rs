@@ -39,21 +39,17 @@ pub fn routes() -> Routes {
 fn routes_of(kind: Kind) -> Routes {
     let all = format!("/v1/{}", kind.plural());
     let one = format!("{all}/{{name}}");
-    let change = match kind {
-        // It runs programs, beside the agents and outside of any sandbox.
-        Kind::McpServer => Need::Manage,
-        // It bounds those who write in its namespace, and decides between them and others.
-        Kind::Quota => Need::Administer,
-        _ => Need::Write,
-    };
+    let change = need_to_change(kind);
     let deleted = if kind == Kind::McpServer { (200, Shape::Json("Deleted")) } else { (204, Shape::Nothing) };
-    let routes = Routes::new()
-        .add(
-            Route::get(&all, Need::Read, format!("Resources of kind {kind}."))
-                .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
-                .answers(200, Shape::List(kind)),
-            move |app, parameters| list(kind, app, parameters),
-        )
+    let listed = Route::get(&all, Need::Read, format!("Resources of kind {kind}."))
+        .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
+        .answers(200, Shape::List(kind));
+    let routes = match kind {
+        // Those that are going on are listed there too.
+        Kind::Session => Routes::new(),
+        _ => Routes::new().add(listed, move |app, parameters| list(kind, app, parameters)),
+    };
+    let routes = routes
         .add(
             Route::post(&all, change, format!("Puts a resource of kind {kind} in place."))
                 .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
@@ -85,6 +81,17 @@ fn routes_of(kind: Kind) -> Routes {
         )
         .merge(watch::routes_of(kind));
     if has_status(kind) { routes.merge(status::routes_of(kind)) } else { routes }
+}
+
+/// What it takes to put something of the kind in place.
+pub fn need_to_change(kind: Kind) -> Need {
+    match kind {
+        // It runs programs, beside the agents and outside of any sandbox.
+        Kind::McpServer => Need::Manage,
+        // It bounds those who write in its namespace, and decides between them and others.
+        Kind::Quota => Need::Administer,
+        _ => Need::Write,
+    }
 }
 
 /// Of the others nothing is found out.

@@ -18,7 +18,7 @@ use super::{
     users,
 };
 use crate::{
-    access::{Caller, Identity, Peer, check_name, check_password},
+    access::{Asker, Caller, Identity, Peer, check_name, check_password},
     fields::Fields,
     gate::App,
     parameters::Parameters,
@@ -84,13 +84,12 @@ async fn setup(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
     let sign_ins = &app.sign_ins;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let token = fields.text(&["setup_token"])?;
     sign_ins.begin_try(from, app.runtime.monotonic())?;
     sign_ins.check_setup(identity, token.as_deref())?;
-    sign_ins.end_try_well(from);
+    sign_ins.end_try_well(from, app.runtime.monotonic());
     let name = fields.checked(&["username", "name"], check_name)?;
     let password = fields.checked(&["password"], check_password)?;
     fields.end()?;
@@ -111,8 +110,7 @@ async fn login(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let name = fields.required(&["username", "name"])?;
     let password = fields.required(&["password"])?;
     fields.end()?;
@@ -120,10 +118,10 @@ async fn login(
     // Who is not there, or can't be called so, is looked for and compared as long as anybody.
     let user = if check_name(&name).is_ok() { app.control.user(&name).await? } else { None };
     let kept = user.as_ref().map(|user| &user.document.password);
-    let is_right = app.sign_ins.passwords.is_right(password, kept).await?;
+    let is_right = app.sign_ins.passwords.is_right(password, kept, app.sign_ins.asker(from)).await?;
     match user.filter(|_| is_right) {
         Some(user) => {
-            app.sign_ins.end_try_well(from);
+            app.sign_ins.end_try_well(from, app.runtime.monotonic());
             signed_in(&app, StatusCode::OK, &user).await
         }
         None => {
@@ -176,25 +174,24 @@ async fn change_password(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
     let Some(Proof::SignIn(_)) = caller.proof() else {
         let detail = "a token has no password; only a user who has signed in can change one";
         return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
             .remedy("an admin sets another's with POST /v1/auth/admin/reset-password"));
     };
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let current = fields.required(&["current_password"])?;
     let new = fields.checked(&["new_password"], check_password)?;
     fields.end()?;
     app.sign_ins.begin_try(from, app.runtime.monotonic())?;
     let user = app.control.user(caller.name()).await?;
     let kept = user.as_ref().map(|user| &user.document.password);
-    if !app.sign_ins.passwords.is_right(current, kept).await? {
+    if !app.sign_ins.passwords.is_right(current, kept, Asker::Known).await? {
         telemetry::sign_in_refused(from);
         let detail = "the current password is wrong";
         return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
-    app.sign_ins.end_try_well(from);
+    app.sign_ins.end_try_well(from, app.runtime.monotonic());
     let user = set_password(&app, caller.name(), new).await?;
     // It ended this sign-in with the others.
     signed_in(&app, StatusCode::OK, &user).await
@@ -207,8 +204,7 @@ async fn reset_password(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let name = fields.text(&["username", "name"])?;
     let new = fields.checked(&["new_password", "password"], check_password)?;
     fields.end()?;

@@ -1,9 +1,11 @@
-//! Tasks: accept, list, read, delete; what is done to them and what they tell is in the files below. A task's request never
+//! Tasks: accept, read, delete; how they are listed, what is done to them and what they tell is in the files below. A task's request never
 //! changes. A template is no task: it is kept like any other resource, and is never run itself.
 
 mod commands;
+mod list;
 mod log;
 mod observe;
+mod sorted;
 
 use std::sync::Arc;
 
@@ -13,19 +15,16 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
-use ostler_control::{
-    ControlError, Created, Effect, Precondition,
-    store::{TaskFilter, TaskPage, TaskRow},
-};
-use ostler_kernel::{TaskId, Timestamp};
-use ostler_spec::{Kind, Metadata, Path, Spec, TaskMode};
+use ostler_control::{ControlError, Created, Effect, Precondition, store::TaskRow};
+use ostler_kernel::Timestamp;
+use ostler_spec::{Kind, Path, Spec, TaskMode};
 
 use super::{
     answer,
     parameter::{
         AFTER, AGENT, ARCHIVED, BEFORE, BRANCH_ID, DRY_RUN, DRY_RUN_CAMEL, FROM_AGENT, IDEMPOTENCY_KEY,
-        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, PHASE,
-        RERUN, SCOPE, SEQUENCE, STATE, SYSTEM, TO_AGENT, TRACE_ID,
+        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, ORDER,
+        PHASE, RERUN, SCOPE, SEQUENCE, SORT, STATE, SYSTEM, TO_AGENT, TRACE_ID,
     },
     resources,
     table::{Body, Need, Route, Routes, Shape},
@@ -34,13 +33,10 @@ use super::{
 use crate::{
     gate::App,
     manifest,
-    parameters::{Name, Parameters, Scope},
+    parameters::{Name, Parameters},
     precondition,
     problem::Problem,
-    wire::{
-        list::List,
-        task::{PHASES, STATES, TaskView},
-    },
+    wire::task::TaskView,
 };
 
 pub fn routes() -> Routes {
@@ -49,7 +45,7 @@ pub fn routes() -> Routes {
     let post = |path: &str, summary: &str| Route::post(path, Need::Write, summary).takes(&[NAMESPACE]);
     let listed = get("/v1/tasks", "Tasks, the newest first.")
         .takes(&[SCOPE, LIMIT, AFTER, BEFORE, LABEL_SELECTOR, LABELS])
-        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE, OFFSET])
+        .takes(&[STATE, PHASE, ARCHIVED, SYSTEM, AGENT, MODE, OFFSET, SORT, ORDER])
         .answers(200, Shape::List(Kind::Task));
     let created = post("/v1/tasks", "Accepts a task: once this is answered, it survives.")
         .takes(&[DRY_RUN, DRY_RUN_CAMEL, RERUN])
@@ -74,7 +70,7 @@ pub fn routes() -> Routes {
         .carries(Body::Optional("RetryRequest"))
         .answers(201, task);
     let routes = Routes::new()
-        .add(listed, list)
+        .add(listed, list::list)
         .add(created, create)
         .add(
             get("/v1/tasks/{task}", "A task, by its name or its uid.").takes(&[NAMESPACE]).answers(200, task),
@@ -156,12 +152,6 @@ const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest that a manifest may hold too.
 const MAX_KEY: usize = 256;
 
-/// Each of them is read.
-const MOST_OFFSET: usize = 10_000;
-
-/// How many tasks a list looks at by their labels, agent or system before it ends the page.
-const LOOK_AT: usize = 10_000;
-
 async fn create(
     State(app): State<Arc<App>>,
     parameters: Parameters,
@@ -182,7 +172,7 @@ async fn create(
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
         let template = manifest::resource(Kind::Task, &headers, &body, &parameters)?;
-        let stored = app.control.apply_template(template, effect).await?;
+        let stored = app.control.apply_as(template, effect).await?;
         return Ok(answer(StatusCode::CREATED, &stored));
     }
     if let Some(key) = idempotency_key(&headers)? {
@@ -220,102 +210,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         return Err(Problem::bad_parameter(detail));
     }
     Ok(Some(key))
-}
-
-async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
-    let known = [
-        "namespace",
-        "state",
-        "phase",
-        "limit",
-        "before",
-        "after",
-        "archived",
-        "labelSelector",
-        "labels",
-        "system",
-        "agent",
-        "mode",
-        "offset",
-    ];
-    let parameters = parameters.only(&known)?;
-    match parameters.get("mode") {
-        Some("template") => return resources::page(Kind::Task, &app, &parameters).await,
-        None | Some("run") => {}
-        Some(other) => {
-            let detail = format!("mode: expected run or template, found {other:?}");
-            return Err(Problem::bad_parameter(detail));
-        }
-    }
-    let (limit, offset) = (parameters.limit()?, offset(&parameters)?);
-    let TaskPage { rows, stopped_at } = app.control.tasks(filter(&parameters, offset + limit + 1)?).await?;
-    let views = rows.iter().skip(offset).map(TaskView::from).collect();
-    let page = List::page(views, limit, |view| view.metadata.uid.to_string());
-    Ok(answer(StatusCode::OK, &page.or_else_from(stopped_at.map(|task| task.to_string()))))
-}
-
-/// How many are passed over. A cursor costs less, and misses nothing that comes meanwhile.
-fn offset(parameters: &Parameters) -> Result<usize, Problem> {
-    let offset = parameters.place("offset")?.unwrap_or(0);
-    usize::try_from(offset).ok().filter(|offset| *offset <= MOST_OFFSET).ok_or_else(|| {
-        let detail =
-            format!("offset: at most {MOST_OFFSET}; the `continue` of a page leads further, as `after`");
-        Problem::bad_parameter(detail)
-    })
-}
-
-fn filter(parameters: &Parameters, limit: usize) -> Result<TaskFilter, Problem> {
-    let mut states = parameters.get("state").map(states).transpose()?.unwrap_or_default();
-    if let Some(phases) = parameters.get("phase") {
-        if !states.is_empty() {
-            return Err(Problem::bad_parameter("state and phase: give one of the two"));
-        }
-        states = states_of(phases)?;
-    }
-    let text = |name| parameters.get(name).map(str::to_owned);
-    Ok(TaskFilter {
-        namespace: match parameters.scope()? {
-            Scope::One(namespace) => Some(namespace),
-            Scope::All => None,
-        },
-        states,
-        archived: parameters.flag("archived")?,
-        before: parameters.one_of(&["before", "after"])?.map(before).transpose()?,
-        labels: parameters.selector()?,
-        agent: text("agent"),
-        system: text("system"),
-        limit,
-        look_at: Some(LOOK_AT),
-    })
-}
-
-fn states(text: &str) -> Result<Vec<String>, Problem> {
-    let check = |state: &str| match STATES.contains(&state) {
-        true => Ok(state.to_owned()),
-        false => {
-            let known = STATES.join(", ");
-            Err(Problem::bad_parameter(format!("state: unknown state {state:?}; there are {known}")))
-        }
-    };
-    text.split(',').map(check).collect()
-}
-
-fn states_of(phases: &str) -> Result<Vec<String>, Problem> {
-    let mut states = Vec::new();
-    for phase in phases.split(',') {
-        let found = PHASES.iter().find(|(name, _)| name.eq_ignore_ascii_case(phase.trim()));
-        let Some((_, names)) = found else {
-            let known = PHASES.map(|(name, _)| name).join(", ");
-            let detail = format!("phase: unknown phase {phase:?}; there are {known}");
-            return Err(Problem::bad_parameter(detail));
-        };
-        states.extend(names.iter().map(|name| (*name).to_owned()));
-    }
-    Ok(states)
-}
-
-fn before(text: &str) -> Result<TaskId, Problem> {
-    text.parse().map_err(|error| Problem::bad_parameter(format!("before: {error}")))
 }
 
 async fn read(
@@ -359,10 +253,6 @@ async fn replace(
         let problem =
             ostler_spec::Problem::new(Path::of("spec.mode"), "a template stays one: expected template");
         return Err(Problem::invalid_manifest(&[problem]));
-    }
-    let Metadata { namespace, name, .. } = &template.metadata;
-    if *name != task && app.control.task(namespace, name).await.is_ok() {
-        return Err(ControlError::NameTaken { name: name.clone() }.into());
     }
     resources::replace(Kind::Task, State(app), Name(task), parameters, headers, body).await
 }

@@ -95,8 +95,7 @@ async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let name = fields.checked(&["name"], check_name)?;
     let grant = grant(&mut fields)?;
     let expires_at = expiry(&mut fields, app.runtime.now())?;

@@ -89,8 +89,7 @@ async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let name = fields.checked(&["name", "username"], check_name)?;
     let password = fields.checked(&["password"], check_password)?;
     let grant = grant(&mut fields)?;
@@ -128,8 +127,7 @@ async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    parameters.only(&[])?;
-    let mut fields = Fields::read(&headers, &body)?;
+    let mut fields = Fields::begin(parameters, &headers, &body)?;
     let (role, namespaces) = (fields.role()?, fields.namespaces()?);
     let password = fields.text(&["password", "new_password"])?;
     fields.end()?;

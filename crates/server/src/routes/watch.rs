@@ -60,7 +60,7 @@ async fn watch(
         newer_than: parameters.place("resourceVersion")?.unwrap_or(0),
     };
     let after = last_event_id(&headers)?;
-    let room = app.room_for_a_watch()?;
+    let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch(watched, after).await?;
     Ok(sse::stream(&app, sse::ResourceStream::new(watch, room)))
 }
@@ -81,12 +81,13 @@ async fn events(
             Scope::One(namespace) => Some(namespace),
             Scope::All => None,
         },
+        shows_workers: parameters.caller()?.check_all_namespaces().is_ok(),
     };
     let after = match last_event_id(&headers)? {
         Some(after) => Some(after),
         None => parameters.place("since")?,
     };
-    let room = app.room_for_a_watch()?;
+    let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch_events(after).await?;
     let workers = app.control.watch_workers(None, Selector::default());
     Ok(sse::stream(&app, sse::EventStream::new(watch, workers, filter, room)))

@@ -1,4 +1,5 @@
-//! Workers: who there is, and what is decided about them.
+//! Workers: who there is, and what is decided about them. They work for all namespaces, and what they have to do tells of
+//! all: who is let into some of them alone does not see them.
 
 use std::sync::Arc;
 
@@ -22,19 +23,19 @@ use crate::{
 pub fn routes() -> Routes {
     let routes = Routes::new()
         .add(
-            Route::get("/v1/workers", Need::Read, "Who works for this system.")
+            Route::get("/v1/workers", Need::Oversee, "Who works for this system.")
                 .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS])
                 .answers(200, Shape::Json("WorkerList")),
             list,
         )
         .add(
-            Route::get("/v1/workers/{name}", Need::Read, "A worker.")
+            Route::get("/v1/workers/{name}", Need::Oversee, "A worker.")
                 .takes(&[SCOPE])
                 .answers(200, Shape::Json("WorkerView")),
             read,
         )
         .add(
-            Route::get("/v1/workers/{name}/status", Need::Read, "What is known of a worker.")
+            Route::get("/v1/workers/{name}/status", Need::Oversee, "What is known of a worker.")
                 .takes(&[SCOPE])
                 .answers(200, Shape::Json("Status")),
             status,
@@ -47,7 +48,7 @@ pub fn routes() -> Routes {
             refuse_status,
         )
         .add(
-            Route::get("/v1/workers/watch", Need::Read, "Workers as they come, go and change, live.")
+            Route::get("/v1/workers/watch", Need::Oversee, "Workers as they come, go and change, live.")
                 .takes(&[SCOPE, NAME, LABEL_SELECTOR, LABELS])
                 .heeds(&[LAST_EVENT_ID])
                 .answers(200, Shape::Events),
@@ -110,7 +111,7 @@ async fn watch(
     let parameters = parameters.only(&["namespace", "name", "labelSelector", "labels"])?;
     last_event_id(&headers)?;
     let (name, labels) = (parameters.get("name").map(str::to_owned), parameters.selector()?);
-    let room = app.room_for_a_watch()?;
+    let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch_workers(name, labels);
     Ok(sse::stream(&app, sse::WorkerStream::new(watch, room)))
 }

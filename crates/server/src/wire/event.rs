@@ -30,6 +30,8 @@ pub struct EventFilter {
     pub kind: Option<String>,
     pub name: Option<String>,
     pub namespace: Option<String>,
+    /// Whether the caller is told of workers.
+    pub shows_workers: bool,
 }
 
 impl<'a> EventView<'a> {
@@ -90,12 +92,13 @@ impl WorkerTurn {
 }
 
 impl EventFilter {
-    /// Workers belong to no namespace.
+    /// Workers belong to no namespace: who may look at all of them is told.
     pub fn lets_turn_through(&self, turn: &WorkerTurn) -> bool {
         let is = |wanted: &Option<String>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
         };
-        is(&self.source, turn.source)
+        self.shows_workers
+            && is(&self.source, turn.source)
             && is(&self.r#type, turn.r#type)
             && is(&self.kind, turn.kind)
             && self.name.as_ref().is_none_or(|wanted| *wanted == turn.name)
@@ -115,7 +118,8 @@ impl EventFilter {
     }
 }
 
-fn action(body: &EventBody) -> &'static str {
+/// What happened, in a word.
+pub fn action(body: &EventBody) -> &'static str {
     match body {
         EventBody::TaskAccepted { .. } => "created",
         EventBody::AttemptStarted { .. } => "claimed",

@@ -18,6 +18,11 @@ impl<T> List<T> {
         Self { items, next }
     }
 
+    /// The same, each item as it is shown.
+    pub fn map<U>(self, show: impl FnMut(T) -> U) -> List<U> {
+        List { items: self.items.into_iter().map(show).collect(), next: self.next }
+    }
+
     /// Goes on there, if the page does not know better: it ended early.
     #[must_use]
     pub fn or_else_from(self, place: Option<String>) -> Self {

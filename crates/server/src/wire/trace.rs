@@ -1,10 +1,11 @@
 //! A task's log as a trace and as a history: the same events, in the words of those who read them elsewhere.
 
 use ostler_kernel::{
-    Event, EventBody, Failure, Run, StepId, StepKind, StepOutcome, Task, TaskState, event::StepFinished,
-    run::AttemptEnd,
+    Event, EventBody, Failure, Run, StepId, StepKind, StepOutcome, Task, event::StepFinished, run::AttemptEnd,
 };
 use serde::Serialize;
+
+use super::event::action;
 
 /// The most that a task is shown with: the last ones.
 pub const MOST_TRACE: usize = 500;
@@ -161,33 +162,23 @@ pub fn history(events: &[Event]) -> Vec<HistoryItem> {
     items
 }
 
+/// As everywhere, but that a claim is told apart from a take-over, and a try ends in one way only.
 fn turn(body: &EventBody, was_lost: bool) -> Option<(&'static str, Option<String>)> {
-    let kind = match body {
+    match body {
         EventBody::AttemptStarted { worker, .. } => {
-            return Some((if was_lost { "takeover" } else { "claim" }, Some(worker.clone())));
+            Some((if was_lost { "takeover" } else { "claim" }, Some(worker.clone())))
         }
-        EventBody::AttemptEnded { .. } => "assignment_cleared",
-        EventBody::RunEnded { .. } => "handed_on",
-        EventBody::RunRetrying { .. } => "retry_scheduled",
-        EventBody::RunWaiting { .. } => "waiting_approval",
-        EventBody::RunSleeping { .. } => "sleeping",
-        EventBody::RunReady { .. } => "ready",
-        EventBody::TaskEnded { state, .. } => match state {
-            TaskState::Succeeded => "succeeded",
-            TaskState::DeadLetter => "deadletter",
-            TaskState::Cancelled => "cancelled",
-            TaskState::Queued
-            | TaskState::Running
-            | TaskState::Waiting { .. }
-            | TaskState::Sleeping { .. }
-            | TaskState::Failed
-            | TaskState::Dropped { .. } => "failed",
-        },
+        EventBody::AttemptEnded { .. } => Some(("assignment_cleared", None)),
+        EventBody::RunEnded { .. }
+        | EventBody::RunRetrying { .. }
+        | EventBody::RunWaiting { .. }
+        | EventBody::RunSleeping { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::TaskEnded { .. } => Some((action(body), None)),
         EventBody::TaskAccepted { .. }
         | EventBody::StepFinished(_)
         | EventBody::InputAccepted { .. }
         | EventBody::MessageSent { .. }
-        | EventBody::ResourceChanged(_) => return None,
-    };
-    Some((kind, None))
+        | EventBody::ResourceChanged(_) => None,
+    }
 }

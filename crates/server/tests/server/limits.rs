@@ -99,6 +99,25 @@ async fn there_are_so_many_streams_at_once() {
 }
 
 #[tokio::test]
+async fn one_account_has_its_share_of_watches() {
+    let place = limited(Limits { watches: 4, watches_per_caller: 2, ..Limits::default() }).await;
+    let (one, two) = (place.token("one", "reader", &["*"]).await, place.token("two", "reader", &["*"]).await);
+    let open = async |credential: &str, path: &str| Listener::at_as(&place, credential, path, "").await;
+    let (first, second) = (open(&one, "/v1/agents/watch").await, open(&one, "/v1/events/watch").await);
+    assert_eq!((first.status, second.status), (200, 200));
+    let refused = place.send_as(&one, "GET", "/v1/workers/watch", None).await;
+    check(&refused, 429, "too_many_watches", "this caller");
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    let (third, fourth) = (open(&two, "/v1/tasks/watch").await, open(&two, "/v1/tools/watch").await);
+    assert_eq!((third.status, fourth.status), (200, 200), "others find room");
+    check(&place.get("/v1/agents/watch").await, 429, "too_many_watches", "as many");
+    drop((first, second));
+    while open(&one, "/v1/agents/watch").await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn who_waits_too_long_is_told_and_what_was_asked_for_is_done() {
     // No time at all: whatever has to wait for the disk is late.
     let limits = Limits { write_within: Duration::ZERO, ..Limits::default() };

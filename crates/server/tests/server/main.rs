@@ -23,6 +23,7 @@ mod support;
 mod systems;
 mod tasks;
 mod templates;
+mod together;
 mod tokens;
 mod users;
 mod watches;

@@ -90,3 +90,40 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     };
     timeout(&*runtime(), PATIENCE, waiting).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversations_are_listed_and_forgotten_when_nobody_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place { server: start(config(folder.path()), Hasty::new()).await.unwrap(), folder };
+    place.apply_agent().await;
+    for (name, key) in [("one", "chat"), ("two", "chat"), ("three", "other")] {
+        let mut asked = task();
+        asked["metadata"] = json!({ "name": name });
+        asked["spec"]["session"] = json!(key);
+        assert_eq!(place.post("/v1/tasks", &asked).await.status, 201);
+    }
+    let listed = place.get("/v1/sessions?limit=1").await.json();
+    let session = &listed["items"][0];
+    assert_eq!((&session["kind"], &session["metadata"]["name"]), (&json!("Session"), &json!("chat")));
+    let status = &session["status"];
+    assert_eq!((&status["phase"], &status["runs"]), (&json!("Active"), &json!(2)), "{listed}");
+    assert!(status["lastUsedAt"].as_str().is_some_and(|at| at.ends_with('Z')), "{listed}");
+    let next = listed["continue"].as_str().unwrap();
+    let next: String = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let listed = place.get(&format!("/v1/sessions?limit=1&after={next}")).await.json();
+    assert_eq!((&listed["items"][0]["status"]["key"], &listed["continue"]), (&json!("other"), &json!(null)));
+    assert_eq!(place.get("/v1/sessions?namespace=nowhere").await.json()["items"], json!([]));
+    assert_eq!(place.get("/v1/sessions?mode=declared").await.json()["items"], json!([]));
+    assert_eq!(place.get("/v1/sessions?after=x").await.status, 400);
+    place.post("/v1/tasks/three/cancel", &json!({})).await;
+    let Place { server, folder } = place;
+    server.shutdown().await;
+    let config = ServerConfig { keep_sessions: Some(Duration::from_millis(1)), ..config(folder.path()) };
+    let place = Place { server: start(config, Hasty::new()).await.unwrap(), folder };
+    until(async || place.get("/v1/sessions").await.json()["items"].as_array().unwrap().len() == 1).await;
+    let left = place.get("/v1/sessions").await.json();
+    assert_eq!(left["items"][0]["metadata"]["name"], "chat", "someone is in it: {left}");
+    assert_eq!(place.get("/v1/tasks/three").await.status, 200, "what was asked for is still there");
+    let again = place.post("/v1/tasks/three/cancel", &json!({})).await;
+    assert_eq!((again.status, &again.json()["code"]), (409, &json!("ended")), "{again:?}");
+}

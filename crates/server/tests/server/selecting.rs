@@ -149,3 +149,46 @@ async fn tasks_are_listed_by_label_phase_and_agent() {
     check(&place.get("/v1/tasks?phase=Failed&state=failed").await, 400, "bad_parameter", "one of the two");
     check(&place.get("/v1/tasks?mode=x").await, 400, "bad_parameter", "template");
 }
+
+#[tokio::test]
+async fn tasks_are_sorted_as_asked_for_and_go_on_where_the_page_ended() {
+    let place = Place::with_agent().await;
+    for name in ["b", "c", "a", "d"] {
+        let mut asked = super::support::task();
+        asked["metadata"] = json!({ "name": name });
+        assert_eq!(place.post("/v1/tasks", &asked).await.status, 201);
+    }
+    place.post("/v1/tasks/c/cancel", &json!({})).await;
+    for (query, expected) in [
+        ("", "dacb"),
+        ("sort=created_at", "dacb"),
+        ("order=asc", "bcad"),
+        ("sort=created_at&order=asc", "bcad"),
+        ("sort=name", "abcd"),
+        ("sort=name&order=desc", "dcba"),
+        ("sort=name&offset=1", "bcd"),
+        ("sort=name&phase=pending", "abd"),
+        ("sort=phase", "cbad"),
+        ("sort=phase&order=desc", "dabc"),
+    ] {
+        let whole = place.get(&format!("/v1/tasks?{query}")).await.json();
+        let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+        let names = |list: &Value| list["items"].as_array().unwrap().iter().map(name).collect::<String>();
+        assert_eq!(names(&whole), expected, "{query}");
+        if query.contains("offset") {
+            continue;
+        }
+        let (mut seen, mut after) = (String::new(), String::new());
+        loop {
+            let page = place.get(&format!("/v1/tasks?limit=1&{query}{after}")).await.json();
+            seen.push_str(&names(&page));
+            let Some(next) = page["continue"].as_str() else { break };
+            let next: String = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            after = format!("&after={next}");
+        }
+        assert_eq!(seen, expected, "{query}, page by page");
+    }
+    for query in ["sort=size", "order=up", "sort=name&after=x"] {
+        assert_eq!(place.get(&format!("/v1/tasks?{query}")).await.status, 400, "{query}");
+    }
+}

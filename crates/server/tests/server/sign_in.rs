@@ -282,6 +282,26 @@ async fn who_is_signed_in_and_follows_is_cut_off_at_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_goes_on_prolongs_no_sign_in() {
+    let calendar = Calendar::new(runtime());
+    let place = Place::with(Arc::clone(&calendar) as _).await;
+    let cookie = cookie(&place.post("/v1/auth/setup", &named("ada", PASSWORD)).await);
+    place.apply_agent().await;
+    let task = place.task().await;
+    let mut reader = Listener::open_as(&place, &cookie, &task, "").await;
+    assert_eq!(reader.next().await.unwrap().id, Some(1));
+    // Each change of a resource has the stream look whether its caller is still let in.
+    for hours in (4..=28).step_by(4) {
+        calendar.turn_on(4);
+        let mut changed = super::support::agent("other");
+        changed["spec"]["prompt"] = json!(format!("{hours} hours later"));
+        assert_eq!(place.post("/v1/agents", &changed).await.status, 201);
+    }
+    assert_eq!(reader.rest().await, [], "nobody used it for a day");
+    assert_eq!(place.send_as(&cookie, "GET", "/v1/version", None).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_passwords_run_out() {
     let (place, _) = with_ada().await;
     let mut refused = 0;

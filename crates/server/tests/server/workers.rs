@@ -190,3 +190,33 @@ async fn only_what_is_quarantined_is_released() {
     assert_eq!((refused.status, refused.json()["code"].clone()), (409, json!("conflict")), "{refused:?}");
     assert_eq!(place.post("/v1/tasks/nobody/release", &json!({})).await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_gone_is_forgotten_and_comes_back_as_another() {
+    let place = Place::configured(super::support::runtime(), |config| {
+        config.lease = std::time::Duration::from_millis(200);
+        config.keep_workers = Some(std::time::Duration::from_millis(400));
+    })
+    .await;
+    let first = register(&place, "gone", Offer::of_slots(1)).await;
+    register(&place, "kept", Offer::of_slots(1)).await;
+    assert_eq!(place.post("/v1/workers/kept/cordon", &json!({})).await.status, 200);
+    while place.get("/v1/workers/gone").await.status != 404 {
+        tokio::task::yield_now().await;
+    }
+    let again = register(&place, "gone", Offer::of_slots(1)).await;
+    assert!(again.incarnation > first.incarnation, "{again:?} behind {first:?}");
+    assert_eq!(place.get("/v1/workers/kept").await.status, 200, "what people decided is not forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_let_into_one_namespace_sees_no_workers() {
+    let place = Place::new().await;
+    register(&place, "one", Offer::of_slots(1)).await;
+    let (all, some) =
+        (place.token("all", "reader", &["*"]).await, place.token("some", "reader", &["default"]).await);
+    for path in ["/v1/workers", "/v1/workers/one", "/v1/workers/one/status", "/v1/workers/nobody"] {
+        assert_eq!(place.send_as(&some, "GET", path, None).await.status, 403, "{path}");
+        assert_ne!(place.send_as(&all, "GET", path, None).await.status, 403, "{path}");
+    }
+}

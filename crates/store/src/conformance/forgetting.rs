@@ -5,7 +5,9 @@ use ostler_kernel::{
     event::Change,
     resource::{self, ResourceKey, StoredResource},
     run::{RunView, blocker::BlockerKind},
+    session,
     task::forget::forget,
+    worker::{self, Offer},
 };
 
 use serde_json::json;
@@ -146,7 +148,71 @@ pub async fn what_was_told_just_before_is_forgotten_with_the_rest(world: World) 
     assert_eq!(numbers, [1], "{left:?}");
 }
 
+pub async fn of_a_forgotten_conversation_nothing_is_left(world: World) {
+    let view = world.chat().await;
+    let before = world.session(view.session.id).await;
+    let bundle = session::forget(&before).expect("nobody is in it");
+    world.must(bundle.clone()).await;
+    assert_eq!(world.store.session(before.id).await, Ok(None));
+    assert_eq!(world.store.entries(before.id, 0, None).await, Ok(vec![]));
+    assert_eq!(world.store.run_view(view.run.id).await, Ok(None));
+    assert_eq!(world.store.sessions(None, None, 10).await, Ok(vec![]));
+    assert!(world.run(view.run.id).await.is_terminal(), "what it was asked for is still there");
+    world.refused(bundle).await;
+    // Forgotten and begun anew in one go: the key is free.
+    let again = world.ask().in_new_session("chat").accept().await;
+    let running = world.claimed_by_anyone(again.run).await;
+    world.must(world.finish(&running, "done")).await;
+    let second = world.session(running.session.id).await;
+    let anew = world.ask().in_new_session("chat").bundle().1;
+    let both = world.commit_all(vec![session::forget(&second).expect("nobody is in it"), anew]).await;
+    assert!(both.iter().all(Result::is_ok), "{both:?}");
+}
+
+pub async fn a_conversation_that_goes_on_is_not_forgotten(world: World) {
+    let view = world.chat().await;
+    let idle = world.session(view.session.id).await;
+    let decided = session::forget(&idle).expect("nobody is in it");
+    let next = world.ask().in_session(idle).accept().await;
+    let refusal = world.refused(decided).await;
+    assert!(matches!(refusal.unmet(), Some(Expect::Session { .. })), "{refusal:?}");
+    assert!(session::forget(&world.session(view.session.id).await).is_none(), "someone is in it");
+    world.claimed_by_anyone(next.run).await;
+}
+
+pub async fn a_forgotten_worker_is_gone_and_comes_back_as_another(world: World) {
+    let hand = world.worker("w").await;
+    let row = hand.row().await;
+    world.must(worker::forget(&row)).await;
+    assert_eq!(world.store.workers().await, Ok(vec![]));
+    world.refused(worker::renew("w", row.incarnation, 5)).await;
+    world.ask().accept().await;
+    assert_eq!(hand.claim(1).await.len(), 0, "who is forgotten gets nothing");
+    let (anew, bundle) =
+        worker::register_behind("w", world.fresh(), Offer::default(), row.incarnation, world.now());
+    assert_eq!(anew.incarnation, row.incarnation + 1);
+    world.must(bundle).await;
+    assert_eq!(hand.claim(1).await.len(), 0, "nor does it as the one it was");
+    assert_eq!(world.store.workers().await, Ok(vec![anew]));
+}
+
+pub async fn a_worker_that_lives_is_not_forgotten(world: World) {
+    let row = world.worker("w").await.row().await;
+    world.must(worker::renew("w", row.incarnation, 1)).await;
+    let refusal = world.refused(worker::forget(&row)).await;
+    assert!(matches!(refusal.unmet(), Some(Expect::Counter { .. })), "{refusal:?}");
+    assert_eq!(world.store.workers().await.expect("the store answers").len(), 1);
+}
+
 impl World {
+    /// The end of a run in a conversation with a key.
+    async fn chat(&self) -> RunView {
+        let task = self.ask().in_new_session("chat").accept().await;
+        let view = self.claimed_by_anyone(task.run).await;
+        self.must(self.finish(&view, "done")).await;
+        view
+    }
+
     async fn finished(&self) -> RunView {
         let view = self.running().await;
         self.must(self.journal(&view, &asks_for_tools(&view, &["search"]))).await;

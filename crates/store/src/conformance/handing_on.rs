@@ -155,14 +155,14 @@ pub async fn of_a_forgotten_system_nothing_is_left(world: World) {
 
 impl World {
     /// A task for `helper` and then `writer`, the first of them at work.
-    async fn system_at_work(&self) -> (Task, RunView) {
+    pub(super) async fn system_at_work(&self) -> (Task, RunView) {
         let task = self.ask().for_system(&["helper", "writer"]).accept().await;
         let view = self.claimed_by_anyone(task.run).await;
         (task, view)
     }
 
     /// To a conversation of its own.
-    fn hand_on(&self, view: &RunView, output: &str) -> (RunId, Bundle) {
+    pub(super) fn hand_on(&self, view: &RunView, output: &str) -> (RunId, Bundle) {
         let (now, number) = (self.now(), self.fresh());
         let context = Context::whole(ContextId::from_parts(now, 0, number));
         let session = SessionId::from_parts(now, 0, number);

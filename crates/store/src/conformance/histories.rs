@@ -54,6 +54,8 @@ struct Known {
     sessions: Vec<SessionId>,
     blockers: Vec<BlockerId>,
     blobs: Vec<BlobId>,
+    /// How often a worker registered.
+    registered: u64,
 }
 
 /// How many old views and bundles are kept at hand.

@@ -8,7 +8,7 @@ use ostler_kernel::{
 use serde_json::json;
 
 use super::world::World;
-use crate::{FirmLog, ResourceFilter, StoreExt, TaskFilter, TaskRef};
+use crate::{FirmLog, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskRef};
 
 pub async fn tasks_are_listed_newest_first_and_page_by_page(world: World) {
     let mut ids = Vec::new();
@@ -229,6 +229,51 @@ pub async fn a_worker_reads_back_as_it_was_written(world: World) {
         let workers = world.store.workers().await.expect("the store answers");
         assert!(workers.contains(&worker), "{worker:?} is not among {workers:?}");
     }
+}
+
+pub async fn conversations_with_a_key_are_listed(world: World) {
+    world.ask().accept().await;
+    for (namespace, key) in [("b", "2"), ("a", "1"), ("b", "1")] {
+        world.ask().in_namespace(namespace).in_new_session(key).accept().await;
+    }
+    let list = async |namespace: Option<&str>, after: Option<SessionPlace>, limit| {
+        let namespace = namespace.map(str::to_owned);
+        let found = world.store.sessions(namespace, after, limit).await.expect("the store answers");
+        let place = |session: ostler_kernel::Session| (session.namespace, session.key.expect("a key"));
+        found.into_iter().map(place).collect::<Vec<_>>()
+    };
+    let place = |namespace: &str, key: &str| (namespace.to_owned(), key.to_owned());
+    let all = [place("a", "1"), place("b", "1"), place("b", "2")];
+    assert_eq!(list(None, None, 10).await, all);
+    assert_eq!(list(None, None, 1).await, all[..1]);
+    assert_eq!(list(Some("b"), None, 10).await, all[1..]);
+    let (namespace, subject, key) = ("b".to_owned(), "helper".to_owned(), "1".to_owned());
+    let behind = SessionPlace { namespace, subject, key };
+    assert_eq!(list(None, Some(behind), 10).await, all[2..]);
+    let found = world.store.sessions(None, None, 1).await.expect("the store answers");
+    assert_eq!((found[0].runs, found[0].used_at), (1, Some(world.now())));
+}
+
+pub async fn of_a_system_one_task_was_accepted(world: World) {
+    let since = world.now().before(std::time::Duration::from_secs(60));
+    let (task, first) = world.system_at_work().await;
+    let (second, bundle) = world.hand_on(&first, "a draft");
+    world.must(bundle).await;
+    world.claimed_by_anyone(second).await;
+    for class in [None, Some(task_class(&world, second).await)] {
+        let nth = async |nth| {
+            let answer = world.store.accepted("default".to_owned(), class.clone(), since, nth).await;
+            answer.expect("the store answers")
+        };
+        assert_eq!((nth(1).await, nth(2).await), (Some(task.created_at), None), "{class:?}");
+    }
+    world.pass(120_000);
+    let lately = world.now().before(std::time::Duration::from_secs(60));
+    assert_eq!(world.store.accepted("default".to_owned(), None, lately, 1).await, Ok(None));
+}
+
+async fn task_class(world: &World, run: ostler_kernel::RunId) -> String {
+    world.run(run).await.lane.class
 }
 
 fn agents(limit: usize) -> ResourceFilter {

@@ -79,6 +79,9 @@ const PUT_WORKER: &str = "INSERT INTO workers \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
     counter = excluded.counter, claims = excluded.claims, registered_at = excluded.registered_at, \
     instance = excluded.instance, offer = excluded.offer";
+const FORGET_SESSION: &str =
+    "WITH n AS (DELETE FROM entries WHERE session = $1) DELETE FROM sessions WHERE id = $1";
+const FORGET_WORKER: &str = "DELETE FROM workers WHERE name = $1";
 const STAND: &str = "UPDATE workers SET standing = $2 WHERE name = $1";
 const RENEW: &str = "UPDATE workers SET counter = greatest(counter, $2) WHERE name = $1";
 const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, version, generation, created_at, body) \
@@ -92,7 +95,9 @@ const INSERT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, ver
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
 const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
 
-const ALL: [&str; 22] = [
+const ALL: [&str; 24] = [
+    FORGET_SESSION,
+    FORGET_WORKER,
     INSERT_TASK,
     UPDATE_TASK,
     PUT_LANE,
@@ -142,7 +147,7 @@ fn parts<'a>(rows: &'a [Row<'a>], care: Care) -> Vec<Part<'a>> {
     let (mut parts, mut gathered) = (Vec::new(), BTreeMap::<Appended, Vec<Put<'a>>>::new());
     let appended = |(kind, puts)| Part::Appended(kind, puts);
     for put in if care == Care::Gathered { fold(rows) } else { each(rows) } {
-        if matches!(put.row.write, Write::Forget(_)) {
+        if matches!(put.row.write, Write::Forget(_) | Write::ForgetSession { .. }) {
             parts.extend(std::mem::take(&mut gathered).into_iter().map(appended));
         }
         match Appended::of(put.row.write) {
@@ -254,7 +259,9 @@ fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
             let sessions: Vec<Id> = sessions.iter().map(Id::from).collect();
             vec![(Call::new(FORGET, [Id::from(task).into(), runs.into(), sessions.into()]), false)]
         }
+        Write::ForgetSession { id, .. } => vec![(Call::new(FORGET_SESSION, [Id::from(id).into()]), false)],
         Write::Worker(worker) => vec![(put_worker(worker)?, false)],
+        Write::ForgetWorker { worker } => vec![(Call::new(FORGET_WORKER, [worker.into()]), false)],
         Write::Renewal { worker, counter } => {
             vec![(Call::new(RENEW, [worker.into(), signed(*counter).into()]), false)]
         }

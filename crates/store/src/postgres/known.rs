@@ -126,6 +126,14 @@ impl Known {
                 Write::Input(input) => self.inputs.entry(input.task).or_default().last = input.number,
                 Write::Consume { task, upto, .. } => self.inputs.entry(*task).or_default().taken = *upto,
                 Write::Forget(forgotten) => self.forget(forgotten),
+                Write::ForgetSession { id, namespace, subject, key } => {
+                    self.sessions.remove(id);
+                    self.entries.remove(id);
+                    if let Some(key) = key {
+                        self.session_keys.remove(&(namespace.clone(), subject.clone(), key.clone()));
+                    }
+                }
+                Write::ForgetWorker { worker } => drop(self.workers.remove(worker)),
                 Write::Worker(worker) => {
                     self.workers.insert(worker.name.clone(), (worker.incarnation, worker.counter));
                 }

@@ -12,7 +12,8 @@ use super::{
     row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
 use crate::query::{
-    Answer, FirmLog, Query, ResourceFilter, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow, Way,
+    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow,
+    Way,
 };
 
 pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
@@ -40,6 +41,13 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             let sql = "SELECT body FROM sessions WHERE namespace = $1 AND subject = $2 AND key = $3";
             let found = one(connection, sql, &[namespace, subject, key], |row| from_json(row, 0)).await?;
             Answer::Session(found.map(Box::new))
+        }
+        Query::Sessions { namespace, after, limit } => {
+            let sql = "SELECT body FROM sessions WHERE key IS NOT NULL AND ($1::text IS NULL OR namespace = $1) \
+                AND (namespace, subject, key) > ($2, $3, $4) ORDER BY namespace, subject, key LIMIT $5";
+            let SessionPlace { namespace: space, subject, key } = after.clone().unwrap_or_default();
+            let params: Params<'_> = &[namespace, &space, &subject, &key, &most(*limit)];
+            Answer::Sessions(all(connection, sql, params, |row| from_json(row, 0)).await?)
         }
         Query::Entries { session, from, to } => {
             Answer::Entries(entries(connection, session, *from, *to).await?)
@@ -118,13 +126,16 @@ async fn accepted(
     since: Timestamp,
     nth: usize,
 ) -> Result<Option<Timestamp>, Failed> {
-    let sql = "SELECT runs.body FROM runs JOIN lanes ON lanes.id = runs.lane WHERE runs.id > $3 \
-        AND namespace = $1 AND ($2::text IS NULL OR coalesce(pool, class) = $2) \
-        ORDER BY runs.id DESC LIMIT 1 OFFSET $4";
-    let since = Id::from(&RunId::from_parts(since, u64::MAX, u64::MAX));
-    let params: Params<'_> = &[&namespace, &class, &since, &most(nth.saturating_sub(1))];
-    let run = one(connection, sql, params, |row| from_json::<ostler_kernel::Run>(row, 0)).await?;
-    Ok(run.map(|run| run.created_at))
+    let of_class = "AND id IN (SELECT task FROM runs JOIN lanes ON lanes.id = runs.lane WHERE runs.id > $2 \
+        AND namespace = $1 AND coalesce(pool, class) = $4)";
+    let condition = if class.is_some() { of_class } else { "AND $4::text IS NULL" };
+    let sql = format!(
+        "SELECT {TASK} FROM tasks WHERE namespace = $1 AND id > $2 {condition} ORDER BY id DESC LIMIT 1 OFFSET $3"
+    );
+    let since = Id::from(&TaskId::from_parts(since, u64::MAX, u64::MAX));
+    let params: Params<'_> = &[&namespace, &since, &most(nth.saturating_sub(1)), &class];
+    let row = one(connection, &sql, params, row::task).await?;
+    Ok(row.map(|row| row.task.created_at))
 }
 
 type Map<T> = fn(&tokio_postgres::Row) -> Result<T, Failed>;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::{
     chain::{self, End, Owner},
-    forget::forget,
+    forget::{forget, forget_session},
     row::{self, Key, to_json},
     tail::Logged,
 };
@@ -90,7 +90,11 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
             forget(connection, forgotten, effects.hint.position)?;
             effects.forgotten.push(forgotten.task);
         }
+        Write::ForgetSession { id, .. } => forget_session(connection, id)?,
         Write::Worker(worker) => put_worker(connection, worker)?,
+        Write::ForgetWorker { worker } => {
+            execute(connection, "DELETE FROM workers WHERE name = ?1", [worker])?;
+        }
         Write::Renewal { worker, counter } => {
             let sql = "UPDATE workers SET counter = max(counter, ?2) WHERE name = ?1";
             execute(connection, sql, params![worker, counter])?;

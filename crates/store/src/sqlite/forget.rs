@@ -1,6 +1,6 @@
 //! Removes the rows of a task that is forgotten.
 
-use ostler_kernel::task::forget::Forgotten;
+use ostler_kernel::{SessionId, task::forget::Forgotten};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::chain::{self, End, Owner};
@@ -21,12 +21,17 @@ pub fn forget(connection: &Connection, forgotten: &Forgotten, last: u64) -> rusq
         remove(connection, "DELETE FROM runs WHERE id = ?1", run.as_bytes())?;
     }
     for session in sessions {
-        remove_chain(connection, Owner::Session(session.as_bytes()), "entries", "place")?;
-        remove(connection, "DELETE FROM sessions WHERE id = ?1", session.as_bytes())?;
+        forget_session(connection, session)?;
     }
     remove(connection, "DELETE FROM inputs WHERE task = ?1", task.as_bytes())?;
     remove(connection, "DELETE FROM blockers WHERE task = ?1", task.as_bytes())?;
     remove(connection, "DELETE FROM tasks WHERE id = ?1", task.as_bytes())
+}
+
+/// With all that was said in it.
+pub fn forget_session(connection: &Connection, session: &SessionId) -> rusqlite::Result<()> {
+    remove_chain(connection, Owner::Session(session.as_bytes()), "entries", "place")?;
+    remove(connection, "DELETE FROM sessions WHERE id = ?1", session.as_bytes())
 }
 
 fn remove(connection: &Connection, sql: &str, id: &[u8; 16]) -> rusqlite::Result<()> {

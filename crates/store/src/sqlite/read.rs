@@ -13,7 +13,8 @@ use super::{
     row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
 };
 use crate::query::{
-    Answer, FirmLog, Query, ResourceFilter, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow, Way,
+    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow,
+    Way,
 };
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
@@ -37,6 +38,9 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             let sql = "SELECT body FROM sessions WHERE namespace = ?1 AND subject = ?2 AND key = ?3";
             Answer::Session(one(connection, sql, [namespace, subject, key], row::session)?.map(Box::new))
         }
+        Query::Sessions { namespace, after, limit } => {
+            Answer::Sessions(sessions(connection, namespace.as_deref(), after.as_ref(), *limit)?)
+        }
         Query::Entries { session, from, to } => Answer::Entries(entries(connection, session, *from, *to)?),
         Query::Inputs { task, after } => Answer::Inputs(inputs(connection, task, *after)?),
         Query::Blocker(blocker) => Answer::Blocker(load_blocker(connection, blocker)?),
@@ -57,11 +61,16 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             Answer::Count(one(connection, sql, params, |row| row.get(0))?.unwrap_or(0))
         }
         Query::Accepted { namespace, class, since, nth } => {
-            let sql = "SELECT runs.body FROM runs CROSS JOIN lanes ON lanes.id = runs.lane WHERE runs.id > ?3 \
-                AND namespace = ?1 AND (?2 IS NULL OR pool = ?2) ORDER BY runs.id DESC LIMIT 1 OFFSET ?4";
-            let since = RunId::from_parts(*since, u64::MAX, u64::MAX);
-            let params = params![namespace, class, Key(&since), most(nth.saturating_sub(1))];
-            Answer::Time(one(connection, sql, params, row::run)?.map(|run| run.created_at))
+            let since = TaskId::from_parts(*since, u64::MAX, u64::MAX);
+            let of_class = "AND id IN (SELECT task FROM runs CROSS JOIN lanes ON lanes.id = runs.lane \
+                WHERE runs.id > ?2 AND namespace = ?1 AND pool = ?4)";
+            let condition = if class.is_some() { of_class } else { "AND ?4 IS NULL" };
+            let sql = format!(
+                "SELECT {TASK} FROM tasks WHERE namespace = ?1 AND id > ?2 {condition} \
+                 ORDER BY id DESC LIMIT 1 OFFSET ?3"
+            );
+            let params = params![namespace, Key(&since), most(nth.saturating_sub(1)), class];
+            Answer::Time(one(connection, &sql, params, row::task)?.map(|row| row.task.created_at))
         }
         Query::Due { now, limit } => Answer::Runs(due(connection, *now, *limit)?),
         Query::NextDue => {
@@ -181,6 +190,18 @@ fn entries(
     let range = (from, to.unwrap_or(u64::MAX));
     let owner = Owner::Session(session.as_bytes());
     chain::range(connection, &ENTRIES, owner, range, |row| Ok((row.get(0)?, from_json(row, 2)?)))
+}
+
+fn sessions(
+    connection: &Connection,
+    namespace: Option<&str>,
+    after: Option<&SessionPlace>,
+    limit: usize,
+) -> rusqlite::Result<Vec<ostler_kernel::Session>> {
+    let sql = "SELECT body FROM sessions WHERE key IS NOT NULL AND (?1 IS NULL OR namespace = ?1) \
+        AND (namespace, subject, key) > (?2, ?3, ?4) ORDER BY namespace, subject, key LIMIT ?5";
+    let SessionPlace { namespace: space, subject, key } = after.cloned().unwrap_or_default();
+    all(connection, sql, params![namespace, space, subject, key, most(limit)], row::session)
 }
 
 fn inputs(connection: &Connection, task: &TaskId, after: u64) -> rusqlite::Result<Vec<Input>> {

@@ -100,18 +100,56 @@ async fn delete_resource(world: &Arc<World>) {
 /// Two tasks of one name at once: one of them is refused, and says so.
 pub async fn for_name(world: &Arc<World>) {
     meet(world).await;
-    let (first, second) = futures_util::future::join(create_contended(world), create_contended(world)).await;
+    let (first, second) = futures_util::future::join(
+        create_contended(world, "contended"),
+        create_contended(world, "contended"),
+    )
+    .await;
     if first && second {
         world.violate("two tasks were accepted under one name".into());
     }
 }
 
-/// Whether it was told that its task was accepted. One that got no answer asks again.
-async fn create_contended(world: &Arc<World>) -> bool {
-    let text =
-        "kind: Task\nmetadata: {name: contended}\nspec: {agent: worker, input: {message: task c turns=0}}";
+/// A task and a template of one name at once: one of them is refused, and says so.
+pub async fn for_either(world: &Arc<World>) {
+    meet(world).await;
+    let (task, template) =
+        futures_util::future::join(create_contended(world, "either"), keep_contended(world, "either")).await;
+    if task && template {
+        world.violate("a task and a template have one name".into());
+    }
+}
+
+/// Whether it was told that its template is kept. One that got no answer asks again.
+async fn keep_contended(world: &Arc<World>, name: &str) -> bool {
+    let text = format!("kind: Task\nmetadata: {{name: {name}}}\nspec: {{agent: worker, mode: template}}");
     loop {
-        let new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource);
+        let template = parse("sim", &text).unwrap_or_default().pop();
+        let keep = world.ask(move |control| async move {
+            match template {
+                Some(template) => control.apply(template).await,
+                None => Err(ControlError::Contended),
+            }
+        });
+        match keep.await {
+            Some(Ok(_)) => return true,
+            Some(Err(ControlError::NameTaken { .. })) => return false,
+            Some(Err(ControlError::Store(_) | ControlError::Contended)) | None => pause(world, 400).await,
+            Some(Err(error)) => {
+                world.violate(format!("a template whose name is taken was answered with: {error}"));
+                return false;
+            }
+        }
+    }
+}
+
+/// Whether it was told that its task was accepted. One that got no answer asks again.
+async fn create_contended(world: &Arc<World>, name: &str) -> bool {
+    let text = format!(
+        "kind: Task\nmetadata: {{name: {name}}}\nspec: {{agent: worker, input: {{message: task c turns=0}}}}"
+    );
+    loop {
+        let new = parse("sim", &text).unwrap_or_default().pop().and_then(NewTask::from_resource);
         let create = world.ask(move |control| async move {
             match new {
                 Some(new) => control.create_task(new).await,
@@ -120,7 +158,8 @@ async fn create_contended(world: &Arc<World>) -> bool {
         });
         match create.await {
             Some(Ok(_)) => return true,
-            Some(Err(ControlError::NameTaken { .. })) => return false,
+            // A task's, or a template's.
+            Some(Err(ControlError::NameTaken { .. } | ControlError::Conflict(_))) => return false,
             Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
             Some(Err(error)) => {
                 world.violate(format!("a name that is taken was answered with: {error}"));

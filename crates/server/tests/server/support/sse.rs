@@ -44,7 +44,7 @@ impl Listener {
         Self::at_as(place, credential, &format!("/v1/tasks/{task}/events"), last).await
     }
 
-    async fn at_as(place: &Place, credential: &str, path: &str, last: &str) -> Self {
+    pub async fn at_as(place: &Place, credential: &str, path: &str, last: &str) -> Self {
         let address = place.address();
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{credential}");
         let stream = TcpStream::connect(place.address()).await.unwrap();

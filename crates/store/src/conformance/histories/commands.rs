@@ -21,6 +21,8 @@ impl History<'_> {
             83 => self.stand().await.map(Some),
             84 => self.renew().await.map(Some),
             85 => Ok(self.archive()),
+            86 if self.dice.one_in(3) => self.forget_worker().await,
+            86 if self.dice.one_in(2) => self.forget_session().await,
             86 => self.forget().await,
             87..91 => self.put_resource().await.map(Some),
             91..93 => self.delete_resource().await.map(Some),

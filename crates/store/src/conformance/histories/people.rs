@@ -10,6 +10,7 @@ use ostler_kernel::{
     resource::{self, ResourceKey, StoredResource},
     retry::{Jitter, RetryPolicy},
     run::{cancel, wake},
+    session,
     task::{
         Stage, SystemPlan, TaskRequest,
         accept::{Acceptance, accept},
@@ -232,7 +233,37 @@ impl History<'_> {
         self.claims.remove(&name);
         let region = self.dice.word(&["eu", "us"]);
         let offer = Offer { region, ..Offer::of_slots(self.dice.below(4) as u32) };
-        Ok(worker::register(&name, self.dice.roll(), offer, former.as_ref(), self.now).1)
+        // No incarnation is given twice, also if the worker was forgotten meanwhile.
+        self.known.registered += 1;
+        let (instance, highest) = (self.dice.roll(), self.known.registered);
+        Ok(match &former {
+            Some(former) => worker::register(&name, instance, offer, Some(former), self.now).1,
+            None => worker::register_behind(&name, instance, offer, highest, self.now).1,
+        })
+    }
+
+    /// A worker is forgotten, if it has nothing to do.
+    pub(super) async fn forget_worker(&mut self) -> Result<Option<Bundle>, String> {
+        let name = self.worker_name();
+        let leased = self.ask(Query::Leased { worker: Some(name.clone()) }).await?;
+        if !matches!(leased, Answer::Runs(runs) if runs.is_empty()) {
+            return Ok(None);
+        }
+        let Some(mut worker) = self.worker_row(&name).await? else { return Ok(None) };
+        if self.dice.one_in(4) {
+            worker.counter += 1;
+        }
+        self.claims.remove(&name);
+        Ok(Some(worker::forget(&worker)))
+    }
+
+    /// A conversation is forgotten; now and then one that someone goes on with.
+    pub(super) async fn forget_session(&mut self) -> Result<Option<Bundle>, String> {
+        let Some(mut session) = self.old_session().await? else { return Ok(None) };
+        if self.dice.one_in(4) {
+            session.version = session.version.saturating_sub(1);
+        }
+        Ok(session::forget(&session))
     }
 
     /// Someone decides about a worker.

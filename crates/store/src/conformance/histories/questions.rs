@@ -1,5 +1,7 @@
 //! What is asked of both stores: a few questions now and then, and everything at the end.
 
+use std::time::Duration;
+
 use ostler_kernel::{Selector, resource::ResourceKey};
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
         KINDS, LABEL_VALUES, LABELS, NAMESPACES, SESSION_KEYS, SUBJECT, TASK_KEYS, TASK_NAMES, WORKERS,
     },
 };
-use crate::{Query, ResourceFilter, TaskFilter, TaskRef};
+use crate::{Query, ResourceFilter, SessionPlace, TaskFilter, TaskRef};
 
 const STATES: [&str; 5] = ["queued", "running", "waiting", "succeeded", "dead_letter"];
 
@@ -34,7 +36,7 @@ impl History<'_> {
     fn some_question(&mut self) -> Option<Query> {
         let limit = self.dice.below(6) as usize;
         let after = self.dice.below(12);
-        Some(match self.dice.below(10) {
+        Some(match self.dice.below(12) {
             0 => Query::Events { task: self.dice.pick(&self.known.tasks)?, after, limit },
             1 => Query::Log { after: self.dice.below(100), limit },
             2 => Query::Inputs { task: self.dice.pick(&self.known.tasks)?, after: self.dice.below(3) },
@@ -54,6 +56,21 @@ impl History<'_> {
                 Query::OldTasks { before: self.later(2), after, limit }
             }
             8 => Query::NthTask { namespace: self.dice.word(&NAMESPACES), nth: limit },
+            9 => Query::Sessions {
+                namespace: self.dice.one_in(2).then(|| self.dice.word(&NAMESPACES)),
+                after: self.dice.one_in(2).then(|| SessionPlace {
+                    namespace: self.dice.word(&NAMESPACES),
+                    subject: SUBJECT.to_owned(),
+                    key: self.dice.word(&SESSION_KEYS),
+                }),
+                limit,
+            },
+            10 => Query::Accepted {
+                namespace: self.dice.word(&NAMESPACES),
+                class: self.dice.one_in(2).then(|| self.dice.word(&["small", "large"])),
+                since: self.now.before(Duration::from_millis(self.dice.below(60_000))),
+                nth: limit,
+            },
             _ => Query::Tasks(self.some_filter(limit)),
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ostler_kernel::{
     Bundle, RunId, RunTag,
     bundle::{InputsAt, RunAt},
-    resource::ResourceKey,
+    resource::{self, ResourceKey},
 };
 
 use super::{Known, named::Named};
@@ -17,6 +17,9 @@ use crate::postgres::{
     statement::{Call, Found, Script, Value},
 };
 
+/// Where nothing is, nothing can be locked. So what is expected not to be there is held by a lock of its name until the
+/// commit: whoever makes it expects the same, and waits. First of all, always in the order of numbers.
+const ABSENT: &str = "SELECT 'absent', pg_advisory_xact_lock(name)::text FROM unnest($1::bigint[]) AS name";
 const WORKERS: &str =
     "SELECT 'worker', name, incarnation, counter FROM workers WHERE name = ANY($1) ORDER BY name FOR UPDATE";
 /// One after the other, each in the order of its keys: what comes first in the result is locked first.
@@ -52,7 +55,8 @@ const EVENTS_OF_RUNS: &str = "SELECT 'events', runs.task, coalesce(seq, 0), coal
         WHERE id = ANY($1) \
     UNION ALL SELECT 'position', NULL, (base + pg_current_xact_id()::text::bigint) << 16, 0 FROM origin";
 
-pub const ALL: [&str; 8] = [WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
+pub const ALL: [&str; 9] =
+    [ABSENT, WORKERS, ROWS, RESOURCES, NAMES, KEYS, SESSION_KEYS, ENDS, EVENTS_OF_RUNS];
 
 impl Known {
     /// Begins a transaction, locks and reads what the bundles name, and tells where the transaction's events begin, and
@@ -69,8 +73,8 @@ impl Known {
         bundles.into_iter().for_each(|bundle| named.in_bundle(bundle));
         let mut script = Script::on(connection);
         script.say("BEGIN");
-        let workers = workers_of(&named).into_iter().chain(along.claimants());
-        for call in workers.chain(rows_of(&named)).chain(along.questions()) {
+        let first = absent_in(&named).into_iter().chain(workers_of(&named)).chain(along.claimants());
+        for call in first.chain(rows_of(&named)).chain(along.questions()) {
             script.call(&call)?;
         }
         let found = script.run().await?;
@@ -85,7 +89,7 @@ impl Known {
         named.in_bundle(bundle);
         connection.client.batch_execute("BEGIN").await?;
         let mut found = Vec::new();
-        for call in workers_of(&named).into_iter().chain(rows_of(&named)) {
+        for call in absent_in(&named).into_iter().chain(workers_of(&named)).chain(rows_of(&named)) {
             found.extend(call.read(connection).await?);
         }
         Self::of(&found)
@@ -127,8 +131,8 @@ impl Known {
                 self.open_steps.insert((row.id(1)?, step));
             }
             "events" => drop(self.events.insert(row.id(1)?, (row.number(2)?, row.number(3)?))),
-            // For claims.
-            "claimant" | "held" | "ready" => {}
+            // For claims; and locks.
+            "absent" | "claimant" | "held" | "ready" => {}
             other => return Err(Failed::Body(format!("a row is {other:?}"))),
         }
         Ok(())
@@ -145,6 +149,19 @@ fn run_at(row: &Found) -> Result<RunAt, Failed> {
     let state = RunTag::from_name(state).ok_or_else(|| Failed::Body(format!("a run is {state:?}")))?;
     let last_write = row.optional_number(5)?.zip(row.optional_number(6)?);
     Ok(RunAt { state, epoch: row.number(2)?, journal: row.number(3)?, last_write })
+}
+
+fn absent_in(named: &Named) -> Option<Call<'_>> {
+    let names: BTreeSet<i64> = named.absent.iter().map(lock_of).collect();
+    (!names.is_empty()).then(|| Call::new(ABSENT, [Value::Numbers(names.into_iter().collect())]))
+}
+
+/// Two names may share one: then one waits for the other, for nothing.
+fn lock_of(key: &ResourceKey) -> i64 {
+    let log = resource::log_of(key, 0);
+    let mut number = [0; 8];
+    number.copy_from_slice(&log.as_bytes()[8..]);
+    i64::from_be_bytes(number)
 }
 
 fn workers_of(named: &Named) -> Option<Call<'_>> {

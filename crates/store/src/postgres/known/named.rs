@@ -14,6 +14,8 @@ pub struct Named {
     pub session_keys: BTreeSet<(String, String, String)>,
     pub workers: BTreeSet<String>,
     pub resources: BTreeSet<ResourceKey>,
+    /// Those that are expected not to be there.
+    pub absent: BTreeSet<ResourceKey>,
     pub entries: BTreeSet<SessionId>,
     pub steps: BTreeSet<RunId>,
     pub events: BTreeSet<TaskId>,
@@ -39,7 +41,12 @@ impl Named {
             }
             Expect::Worker { name, .. } => self.workers.extend([name.clone()]),
             Expect::Counter { worker, .. } => self.workers.extend([worker.clone()]),
-            Expect::Resource { key, .. } => self.resources.extend([key.clone()]),
+            Expect::Resource { key, version } => {
+                self.resources.insert(key.clone());
+                if *version == 0 {
+                    self.absent.insert(key.clone());
+                }
+            }
         }
     }
 
@@ -60,6 +67,8 @@ impl Named {
                 self.tasks.insert(forgotten.task);
                 self.sessions.extend(&forgotten.sessions);
             }
+            Write::ForgetSession { id, .. } => self.sessions.extend([*id]),
+            Write::ForgetWorker { worker } => self.workers.extend([worker.clone()]),
             Write::Worker(worker) => self.workers.extend([worker.name.clone()]),
             Write::Renewal { worker, .. } | Write::Standing { worker, .. } => {
                 self.workers.extend([worker.clone()])

@@ -1,0 +1,174 @@
+//! Looks at objects that are declared together, before the first of them is put in place: whatever one refers to is there or
+//! comes with it, and a task could be accepted. All mistakes are told at once.
+
+use std::collections::BTreeSet;
+
+use ostler_spec::{Kind, Named, Path, Problem, Resource, Spec, TaskMode, nearest};
+use ostler_store::{StoreExt, TaskRef};
+
+use super::{
+    Beside, key,
+    put::{check_keepable, next_document, says_the_same},
+};
+use crate::{Control, ControlError, NewTask, plans::BUILT_IN};
+
+/// What would become of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+/// What is wrong with one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mistake {
+    /// Which one.
+    pub item: usize,
+    pub problem: Problem,
+}
+
+/// So many are looked through for a name that was meant.
+const NEAR: usize = 1000;
+
+impl Fate {
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Created => "created",
+            Fate::Configured => "configured",
+            Fate::Unchanged => "unchanged",
+        }
+    }
+}
+
+impl Control {
+    /// What would become of each, or all that is wrong with them. Nothing is written.
+    pub async fn check_together(
+        &self,
+        batch: &[Resource],
+    ) -> Result<Result<Vec<Fate>, Vec<Mistake>>, ControlError> {
+        let (mut fates, mut mistakes, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for (item, resource) in batch.iter().enumerate() {
+            let mut problems = self.mistakes_in(resource, Beside(batch)).await?;
+            if !seen.insert((resource.kind(), resource.key())) {
+                let message = format!("{} {} is declared twice", resource.kind(), resource.key());
+                problems.push(Problem::new(Path::of("metadata.name"), message));
+            }
+            if problems.is_empty() {
+                match self.fate(resource, Beside(batch)).await {
+                    Ok(fate) => fates.push(fate),
+                    Err(error) => problems.push(as_problem(error)?),
+                }
+            }
+            mistakes.extend(problems.into_iter().map(|problem| Mistake { item, problem }));
+        }
+        Ok(if mistakes.is_empty() { Ok(fates) } else { Err(mistakes) })
+    }
+
+    async fn mistakes_in(
+        &self,
+        resource: &Resource,
+        beside: Beside<'_>,
+    ) -> Result<Vec<Problem>, ControlError> {
+        let mut problems = match check_keepable(resource).and_then(|()| self.check_provider(resource)) {
+            Ok(()) => Vec::new(),
+            Err(ControlError::Invalid(problems)) => problems,
+            Err(error) => vec![Problem { path: Path::of("kind"), ..as_problem(error)? }],
+        };
+        let own = &resource.metadata.namespace;
+        for Named { path, kind, reference } in resource.references() {
+            let home = reference.namespace_or(own);
+            let is_built_in = kind == Kind::ModelEndpoint && reference.name == BUILT_IN;
+            if is_built_in || self.is_there(kind, home, &reference.name, beside).await? {
+                continue;
+            }
+            let suggestion = self.near(kind, home, &reference.name, beside).await?;
+            let message = format!("there is no {kind} {:?} in namespace {home:?}", reference.name);
+            problems.push(Problem { suggestion, ..Problem::new(path, message) });
+        }
+        Ok(problems)
+    }
+
+    async fn is_there(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        beside: Beside<'_>,
+    ) -> Result<bool, ControlError> {
+        let is_new = beside.find(kind, namespace, name).is_some();
+        Ok(is_new || self.store.resource(key(kind, namespace, name)).await?.is_some())
+    }
+
+    /// The name that was meant, as far as one looks.
+    async fn near(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        beside: Beside<'_>,
+    ) -> Result<Option<String>, ControlError> {
+        let stored = self.resources(kind, Some(namespace.to_owned()), None, NEAR).await?;
+        let all = stored.iter().chain(beside.of(kind, namespace));
+        Ok(nearest(name, all.map(|resource| resource.metadata.name.as_str())).map(str::to_owned))
+    }
+
+    async fn fate(&self, resource: &Resource, beside: Beside<'_>) -> Result<Fate, ControlError> {
+        match &resource.spec {
+            Spec::Task(task) if task.mode == TaskMode::Run => self.fate_of_task(resource, beside).await,
+            _ => self.fate_of_resource(resource).await,
+        }
+    }
+
+    async fn fate_of_resource(&self, resource: &Resource) -> Result<Fate, ControlError> {
+        let metadata = &resource.metadata;
+        let key = key(resource.kind(), &metadata.namespace, &metadata.name);
+        let former = self.store.resource(key.clone()).await?;
+        if let Some(wanted) = &metadata.resource_version {
+            super::put::check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
+        }
+        Ok(match former {
+            None => {
+                self.check_no_task(&key).await?;
+                Fate::Created
+            }
+            Some(former) if says_the_same(&former.document, &next_document(resource)) => Fate::Unchanged,
+            Some(_) => Fate::Configured,
+        })
+    }
+
+    /// A task is accepted once: the same request under the same name is there already.
+    async fn fate_of_task(&self, resource: &Resource, beside: Beside<'_>) -> Result<Fate, ControlError> {
+        let Some(new) = NewTask::from_resource(resource.clone()) else { return Ok(Fate::Created) };
+        let (namespace, name) = (new.namespace.clone(), resource.metadata.name.clone());
+        let there = self.store.task(TaskRef::Name { namespace, name: name.clone() }).await?;
+        let unnamed = NewTask { name: None, ..new.clone() };
+        let tried = self.try_task_beside(if there.is_some() { unnamed } else { new }, beside).await?;
+        match there {
+            None => Ok(Fate::Created),
+            Some(row) if row.task.request.asks_the_same(&tried.request) => Ok(Fate::Unchanged),
+            Some(_) => Err(ControlError::NameTaken { name }),
+        }
+    }
+}
+
+/// What its sender can mend; anything else is no mistake of theirs.
+fn as_problem(error: ControlError) -> Result<Problem, ControlError> {
+    let path = match &error {
+        ControlError::NameTaken { .. } | ControlError::Conflict(_) => Path::of("metadata.name"),
+        ControlError::NotFound { .. } | ControlError::BadReference(_) | ControlError::NotAvailable(_) => {
+            Path::of("spec")
+        }
+        ControlError::Invalid(problems) => match problems.first() {
+            Some(first) => return Ok(first.clone()),
+            None => Path::default(),
+        },
+        ControlError::Store(_)
+        | ControlError::WrongKeys(_)
+        | ControlError::TooMany { .. }
+        | ControlError::Ended { .. }
+        | ControlError::NotEnded { .. }
+        | ControlError::Contended => return Err(error),
+    };
+    Ok(Problem::new(path, error.to_string()))
+}
