@@ -132,6 +132,7 @@ fn the_example_of_a_file_names_every_setting() {
     for name in ["server.pem", "server.key", "api.token", "worker.token", "setup.token", "ca.pem"] {
         fs::write(folder.path().join(name), "").unwrap();
     }
+    fs::write(folder.path().join("secret.key"), "A".repeat(43) + "=").unwrap();
     for setting in show(&["--config", "config.yaml"]) {
         assert!(
             setting["from"].as_str().unwrap().starts_with("config.yaml:"),

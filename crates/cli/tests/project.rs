@@ -77,7 +77,9 @@ fn an_object_is_described_with_what_hangs_together_with_it() {
     let up = Up::start();
     up.ostler(["init", "."]).ok();
     up.ostler(["apply", "-f", "agent.yaml"]).ok();
+    up.apply("kind: Agent\nmetadata: {name: ghost}\nspec: {model_ref: mock}\n").ok();
     up.apply(SYSTEM).ok();
+    up.ostler(["delete", "agent", "ghost"]).ok();
     up.ostler(["run", "assistant", "Hi.", "--name", "one", "--label", "team=sales"]).ok();
 
     let agent = up.ostler(["describe", "agent", "assistant"]);

@@ -135,6 +135,9 @@ fn colours_are_for_terminals_unless_somebody_says_otherwise() {
 fn a_page_and_a_graph_fit_their_terminal() {
     let up = Up::with_hello();
     let agents: Vec<String> = (0..8).map(|number| format!("an-agent-{number}")).collect();
+    for agent in &agents {
+        up.apply(&format!("kind: Agent\nmetadata: {{name: {agent}}}\nspec: {{model_ref: mock}}\n")).ok();
+    }
     let system =
         format!("kind: AgentSystem\nmetadata: {{name: s}}\nspec: {{agents: [{}]}}\n", agents.join(", "));
     up.apply(&system).ok();

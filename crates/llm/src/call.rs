@@ -91,11 +91,6 @@ impl Peer {
             failure::bad_answer(&self.endpoint, format_args!("{error} in `{}`", self.quote(json)))
         })
     }
-
-    #[cfg(test)]
-    pub(crate) fn for_test() -> Self {
-        Self { endpoint: "main".into(), secret: Some(SecretText::new("s3cret")), has_images: false }
-    }
 }
 
 /// A vendor with what it takes to call it.
@@ -243,4 +238,11 @@ fn with_usual(
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+#[cfg(test)]
+impl Peer {
+    pub(crate) fn for_test() -> Self {
+        Self { endpoint: "main".into(), secret: Some(SecretText::new("hush-hush")), has_images: false }
+    }
 }

@@ -163,7 +163,7 @@ mod tests {
         let status = StatusCode::from_u16(status).unwrap();
         let failure = of_value(&Peer::for_test(), status, &body, None);
         assert_eq!((failure.code.as_str(), failure.retry_after_ms), (code, retry_after), "{failure}");
-        assert!(!failure.message.contains("s3cret"), "{failure}");
+        assert!(!failure.message.contains("hush-hush"), "{failure}");
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             |kind: &str, said: &str| json!({"type": "error", "error": {"type": kind, "message": said}});
         let long = "prompt is too long: 210000 tokens > 200000 maximum";
         check(400, anthropic("invalid_request_error", long), "model_context_overflow", None);
-        check(400, anthropic("invalid_request_error", "no s3cret"), "model_bad_request", None);
+        check(400, anthropic("invalid_request_error", "no hush-hush"), "model_bad_request", None);
         check(413, anthropic("request_too_large", "too large"), "model_context_overflow", None);
         check(529, anthropic("overloaded_error", "Overloaded"), "model_overloaded", None);
         check(400, anthropic("x", "Your credit balance is too low"), "model_quota_exhausted", None);

@@ -109,12 +109,6 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::CONFLICT,
-        "secret_key_unusable",
-        "The file of secret keys can't be read, or holds something that is no key; the keys in use stay.",
-        "Correct the file, a key to a line, and rotate again.",
-    ),
-    api(
-        StatusCode::CONFLICT,
         "backup_elsewhere",
         "The server's store is in PostgreSQL, which it doesn't back up.",
         "Use `pg_dump`.",
@@ -136,6 +130,12 @@ pub const CODES: &[ApiCode] = &[
         "immutable",
         "A task was accepted as it is, and never changes.",
         "Cancel it if it is not wanted, and retry it: that makes a new task.",
+    ),
+    api(
+        StatusCode::CONFLICT,
+        "secret_key_unusable",
+        "The file of secret keys can't be read, or holds something that is no key; the keys in use stay.",
+        "Correct the file, a key to a line, and rotate again.",
     ),
     api(
         StatusCode::CONFLICT,

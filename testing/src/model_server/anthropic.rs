@@ -71,7 +71,7 @@ fn kind(block: &Value) -> &str {
 fn text_of(content: &Value) -> String {
     match content.as_str() {
         Some(text) => text.to_owned(),
-        None => blocks(content).filter_map(|block| block["text"].as_str()).collect(),
+        None => blocks(content).filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
     }
 }
 

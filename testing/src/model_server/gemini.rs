@@ -82,7 +82,7 @@ fn wants_signatures(model: &str) -> bool {
 
 fn text_of(content: &Value) -> String {
     let spoken = list(&content["parts"]).filter(|part| part["thought"] != true);
-    spoken.filter_map(|part| part["text"].as_str()).collect()
+    spoken.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn conversation<'r>(call: &'r Call<'_>, request: &'r Value) -> Conversation<'r> {

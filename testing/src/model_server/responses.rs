@@ -65,7 +65,7 @@ fn kind(item: &Value) -> &str {
 fn text_of(content: &Value) -> String {
     match content.as_str() {
         Some(text) => text.to_owned(),
-        None => list(content).filter_map(|part| part["text"].as_str()).collect(),
+        None => list(content).filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
     }
 }
 

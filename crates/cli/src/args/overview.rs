@@ -8,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Declare", &["validate", "diff", "apply", "get", "describe", "edit", "delete", "graph"]),
     ("Run", &["run", "ps", "logs", "events", "trace", "wait", "cancel", "retry", "release", "archive"]),
     ("Operate", &["server", "worker", "workers", "cordon", "uncordon", "drain", "backup"]),
-    ("Let others in", &["token", "user"]),
+    ("Let others in", &["token", "user", "secret"]),
     ("This program", &["profile", "config", "completion", "version"]),
 ];
 

@@ -122,7 +122,7 @@ async fn a_problem_keeps_what_the_server_said() {
     assert_eq!(error.to_string(), "the manifest has 1 problem");
     let problem = error.problem().unwrap();
     assert_eq!(problem.remedy.as_deref(), Some("fix it"));
-    assert_eq!(problem.problems[0].to_string(), "/spec/limts: unknown field, did you mean \"limits\"?");
+    assert_eq!(problem.problems[0].to_string(), "spec.limts: unknown field, did you mean \"limits\"?");
     assert!(!error.may_pass());
 }
 

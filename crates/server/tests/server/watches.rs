@@ -61,6 +61,7 @@ async fn first_what_is_there_then_every_change() {
     let complete = watch.next().await.unwrap();
     assert!(complete.event == "comment" && complete.id.is_some(), "from here one can go on: {complete:?}");
     place.post("/v1/agents", &agent("c")).await;
+    elsewhere["metadata"]["labels"] = json!({ "team": "sales" });
     place.post("/v1/agents", &elsewhere).await;
     place
         .post(
@@ -131,7 +132,9 @@ async fn a_watch_goes_on_over_a_restart() {
     let Place { server, folder } = place;
     server.shutdown().await;
     place = Place { server: start_in(folder.path()).await.unwrap(), folder };
-    place.post("/v1/agents", &agent("b")).await;
+    let mut changed = agent("b");
+    changed["metadata"]["labels"] = json!({ "team": "sales" });
+    place.post("/v1/agents", &changed).await;
     let mut watch = Listener::at(&place, "/v1/agents/watch", last).await;
     expect(&mut watch, &[("deleted", "a", "1"), ("added", "e", "1"), ("updated", "b", "2")]).await;
     place.post("/v1/agents", &agent("f")).await;
