@@ -4,6 +4,7 @@
 
 #[path = "../../crates/server/tests/server/support/raw.rs"]
 #[expect(dead_code, reason = "the server's own tests use more of it")]
+#[allow(clippy::disallowed_methods, reason = "the other end of the wire")]
 mod raw;
 mod stack;
 

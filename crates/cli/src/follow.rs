@@ -16,7 +16,7 @@ use crate::{app::App, clock, error::CommandError, output::Output, words};
 
 /// How following ended.
 pub enum End {
-    Task(Ended),
+    Task(Box<Ended>),
     /// The person left; the task goes on.
     Detached,
 }
@@ -61,7 +61,7 @@ pub async fn follow(app: &App, client: &Client, task: &TaskView) -> Result<End, 
             item = stream.next() => match item {
                 Some(Ok(Followed::Event(event))) => {
                     if let Some(ended) = log.take(&event) {
-                        return Ok(End::Task(ended));
+                        return Ok(End::Task(Box::new(ended)));
                     }
                     show.event(&event).await;
                 }

@@ -64,7 +64,7 @@ const STATUSES: [(&str, u16); 14] = [
 ];
 
 /// Words by which vendors name what no status tells, and what no waiting helps against.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 9] = [
     ("context_length_exceeded", "model_context_overflow"),
     ("request_too_large", "model_context_overflow"),
     ("insufficient_quota", "model_quota_exhausted"),
@@ -72,6 +72,7 @@ const WORDS: [(&str, &str); 8] = [
     ("billing_hard_limit_reached", "model_quota_exhausted"),
     ("content_filter", "model_content_filter"),
     ("content_policy_violation", "model_content_filter"),
+    ("invalid_prompt", "model_content_filter"),
     ("API_KEY_INVALID", "model_auth"),
 ];
 

@@ -86,8 +86,8 @@ impl Tables {
                 let is_meant = |row: &&TaskRow| {
                     row.task.namespace == namespace && (class.is_none() || of_class.contains(&row.task.id))
                 };
-                let last = self.tasks.range(first..).rev().map(|(_, row)| row).filter(is_meant);
-                Answer::Time(last.skip(nth.saturating_sub(1)).next().map(|row| row.task.created_at))
+                let mut last = self.tasks.range(first..).rev().map(|(_, row)| row).filter(is_meant);
+                Answer::Time(last.nth(nth.saturating_sub(1)).map(|row| row.task.created_at))
             }
             Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
             Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),

@@ -182,6 +182,8 @@ impl Row {
     pub fn is_known_to(&self, vendor: &Vendor) -> bool {
         match self.fault {
             Fault::BadArguments | Fault::ArrayArguments => vendor.writes_arguments(),
+            // A call that is cut in its middle is none where calls come whole.
+            Fault::Length if matches!(self.rule, ToolTurn) => vendor.writes_arguments(),
             Fault::Refusal | Fault::ContentFilter => vendor.finish(Finish::Refusal) != Finish::Stop,
             _ => true,
         }

@@ -56,7 +56,7 @@ pub const ANTHROPIC: Vendor = Vendor {
     provider: "anthropic",
     thinking: &[("thinking_budget", "2000")],
     thinks: true,
-    counts: [60, 20, 0],
+    counts: [60, 20, 10],
     ..PLAIN
 };
 

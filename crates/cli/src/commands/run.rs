@@ -122,7 +122,7 @@ pub async fn watch(
 ) -> Result<Exit, CommandError> {
     let name = &task_view.metadata.name;
     let ended = match follow(app, client, task_view).await? {
-        End::Task(ended) => ended,
+        End::Task(ended) => *ended,
         End::Detached => {
             app.output.note(format!("left task {name}, which goes on"));
             app.output.note(come_back(name));

@@ -70,20 +70,16 @@ enum Event {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
     #[serde(other)]
     Other,
 }
@@ -141,15 +137,15 @@ impl Answer {
     fn go_on(&mut self, draft: &mut Draft, index: u64, delta: Delta) {
         let Some(place) = self.places.get(&index).copied() else { return };
         match delta {
-            Delta::TextDelta { text } => draft.say_at(place, &text),
-            Delta::ThinkingDelta { thinking } => {
+            Delta::Text { text } => draft.say_at(place, &text),
+            Delta::Thinking { thinking } => {
                 draft.think(&thinking);
                 append(draft.native_at(place, thinking.len()), "thinking", &thinking);
             }
-            Delta::SignatureDelta { signature } => {
+            Delta::Signature { signature } => {
                 append(draft.native_at(place, signature.len()), "signature", &signature);
             }
-            Delta::InputJsonDelta { partial_json } => match draft.call_at(place, partial_json.len()) {
+            Delta::InputJson { partial_json } => match draft.call_at(place, partial_json.len()) {
                 Some(call) => call.arguments.push_str(&partial_json),
                 None => self.inputs.entry(index).or_default().push_str(&partial_json),
             },

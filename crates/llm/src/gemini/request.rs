@@ -53,6 +53,10 @@ fn generation_config(mut options: Options, output: Option<&Value>) -> Map<String
     let mut thinking = Map::new();
     options.move_to(&mut thinking, "reasoning_effort", "thinkingLevel");
     options.move_to(&mut thinking, "thinking_level", "thinkingLevel");
+    // The names of an enumeration, which this vendor writes in capitals.
+    if let Some(Value::String(level)) = thinking.get_mut("thinkingLevel") {
+        level.make_ascii_uppercase();
+    }
     options.move_to(&mut thinking, "thinking_budget", "thinkingBudget");
     options.move_to(&mut thinking, "include_thoughts", "includeThoughts");
     if !thinking.is_empty() {

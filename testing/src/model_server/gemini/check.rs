@@ -16,7 +16,7 @@ pub(super) fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
     }
     check_functions(request, findings);
     check_output(request, findings);
-    transcript::check(&call.model(), request, findings);
+    transcript::check(call.model(), request, findings);
 }
 
 fn check_headers(call: &Call<'_>, findings: &mut Findings) {
