@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ostler_link::{Assignment, ClaimRequest, LinkError, WorkerPortExt};
 
-use crate::{Incarnation, Over, insist, run_port::RunPort};
+use crate::{Incarnation, Over, insist, run_port::RunPort, secrets::as_holder};
 
 /// How long a claim waits for work before it is asked again.
 const WAIT: Duration = Duration::from_secs(20);
@@ -40,12 +40,15 @@ impl Incarnation {
         let (id, epoch) = (assignment.run.id, assignment.run.epoch);
         let port = Arc::new(RunPort::new(assignment, self));
         self.held.insert(id, Arc::clone(&port));
-        let held = Arc::clone(&self.held);
+        let (held, caller) = (Arc::clone(&self.held), self.caller.clone());
         let runner = Arc::clone(&self.equipment.runner);
         let work = async move {
-            if let Err(stopped) = runner.run(&*port).await {
-                tracing::debug!(run = %id, %stopped, "stopped");
-            }
+            let running = async {
+                if let Err(stopped) = runner.run(&*port).await {
+                    tracing::debug!(run = %id, %stopped, "stopped");
+                }
+            };
+            as_holder(caller, Arc::clone(&held), running).await;
             held.remove(id, epoch);
         };
         let spawned = self.equipment.runtime.spawn("run", Box::pin(work));

@@ -40,7 +40,7 @@ impl Equipment {
     ) -> Result<Self, EquipError> {
         let client = net::Client::configured(runtime.clone(), network)?;
         let kept = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
-        let secrets = Secrets::kept_or_environment(kept.clone(), redactor.clone());
+        let secrets = Secrets::kept_or_environment(kept, redactor.clone());
         let gateway = llm::Registry::standard(client.clone(), runtime.clone(), secrets.clone())?;
         let toolbox = tools::Registry::standard(client, runtime.clone(), secrets)?;
         Ok(Self {
@@ -49,7 +49,6 @@ impl Equipment {
             gateway: Arc::new(llm::Redacting::new(gateway, redactor.clone())),
             toolbox: Arc::new(tools::Redacting::new(toolbox, redactor)),
             runner: Arc::new(React),
-            secrets: kept,
         })
     }
 }

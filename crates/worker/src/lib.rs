@@ -64,8 +64,6 @@ pub struct Equipment {
     pub gateway: Arc<dyn Gateway>,
     pub toolbox: Arc<dyn Toolbox>,
     pub runner: Arc<dyn Runner>,
-    /// Told under which name and incarnation secrets are asked for.
-    pub secrets: Arc<KeptSecrets>,
 }
 
 /// Starts the worker in the background.
@@ -224,7 +222,6 @@ impl Worker {
         held.renewed(sent_at, lease);
         let (deltas, emitted) = mpsc::channel(deltas::ROOM);
         let caller = Caller { worker: self.config.name.clone(), incarnation };
-        self.equipment.secrets.registered(&caller, &held);
         Incarnation {
             caller,
             slots: self.config.offer.slots as usize,

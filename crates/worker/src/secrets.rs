@@ -1,10 +1,7 @@
 //! The secrets that a server keeps, asked for through the worker port: for a run that this worker holds, and anew for each
 //! call, so that a changed one takes effect at the next. Nothing is kept here.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ostler_agent::llm::secrets::{Asked, Resolver, SecretText};
@@ -16,11 +13,10 @@ use crate::{held::Held, insist};
 /// How long the server may take. Longer than it takes to start anew.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub struct KeptSecrets {
-    port: Arc<dyn WorkerPort>,
-    runtime: Arc<dyn Runtime>,
-    /// Who asks: this worker, as it last registered, with the lease that it has to stand under.
-    holder: Mutex<Option<Holder>>,
+tokio::task_local! {
+    /// Under whose lease the run at hand is worked on. Not who holds it now: a worker that registered anew may hold the same
+    /// run again, and what is left of its former attempt must not be let through by that.
+    static HOLDER: Holder;
 }
 
 #[derive(Clone)]
@@ -29,19 +25,24 @@ struct Holder {
     held: Arc<Held>,
 }
 
+/// Works on a run as this incarnation of the worker.
+pub(crate) async fn as_holder(caller: Caller, held: Arc<Held>, work: impl Future<Output = ()>) {
+    HOLDER.scope(Holder { caller, held }, work).await;
+}
+
+pub struct KeptSecrets {
+    port: Arc<dyn WorkerPort>,
+    runtime: Arc<dyn Runtime>,
+}
+
 impl KeptSecrets {
     pub fn new(port: Arc<dyn WorkerPort>, runtime: Arc<dyn Runtime>) -> Arc<Self> {
-        Arc::new(Self { port, runtime, holder: Mutex::default() })
+        Arc::new(Self { port, runtime })
     }
 
-    pub(crate) fn registered(&self, caller: &Caller, held: &Arc<Held>) {
-        let holder = Holder { caller: caller.clone(), held: Arc::clone(held) };
-        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
-    }
-
-    fn request(&self, asked: &Asked<'_>) -> Option<(SecretRequest, Arc<Held>)> {
+    fn request(asked: &Asked<'_>) -> Option<(SecretRequest, Arc<Held>)> {
         let step: StepId = asked.step.parse().ok()?;
-        let Holder { caller, held } = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let Holder { caller, held } = HOLDER.try_with(Holder::clone).ok()?;
         Some((SecretRequest { caller, run: step.run, reference: asked.reference.to_owned() }, held))
     }
 }
@@ -53,7 +54,7 @@ impl Resolver for KeptSecrets {
             let message = format!("the secret `{}` was not given: {message}", asked.reference);
             Failure::permanent("secret_refused", message)
         };
-        let (request, held) = self.request(asked).ok_or_else(|| refused("no run asks for it".to_owned()))?;
+        let (request, held) = Self::request(asked).ok_or_else(|| refused("no run asks for it".to_owned()))?;
         let asking = insist(&*self.runtime, || self.port.secret(request.clone()));
         let unavailable = |why: &str| {
             let message = format!("the secret `{}` could not be asked for: {why}", asked.reference);

@@ -161,12 +161,16 @@ fn covers_crashes(total: &Total) -> bool {
     missing.is_empty()
 }
 
+/// Stated, and out of the simulation's reach: no worker is gone for long enough to be forgotten while it registers.
+const OUT_OF_REACH: [(Command, Condition); 1] = [(Command::Register, Condition::Resource)];
+
 /// Every condition that is stated has refused something, or its absence could go unnoticed; and for every one
 /// there is a bug that leaves it out.
 fn covers_conditions(total: &Total) -> bool {
     let all = Bug::all();
     let mut covered = true;
-    for (&(command, condition), refusals) in &total.refusals {
+    let reached = total.refusals.iter().filter(|(condition, _)| !OUT_OF_REACH.contains(condition));
+    for (&(command, condition), refusals) in reached {
         let bug = Bug::Unchecked(command, condition);
         if !all.contains(&bug) {
             println!("no planted bug is {bug}");

@@ -10,10 +10,8 @@ use ostler_kernel::{
     Block, BlockerId, ErrorClass, Failure, Role, Runtime, Usage,
     run::{blocker::BlockerKind, end::Leave, journal::Progress},
 };
-use ostler_llm::secrets::{Asked, Resolver};
 use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
 use ostler_tools::{ToolRequest, Toolbox};
-use ostler_worker::KeptSecrets;
 
 use super::{rng::Rng, world::World};
 
@@ -113,33 +111,11 @@ impl Script {
 pub struct SimToolbox {
     pub world: Arc<World>,
     pub runtime: Arc<dyn Runtime>,
-    pub secrets: Arc<KeptSecrets>,
-}
-
-/// As the simulated clients declare it.
-const SECRET: &str = "simulated-secret";
-
-impl SimToolbox {
-    /// Asks for the tool's secret until there is an answer; whoever lost the run is stopped meanwhile.
-    async fn resolve(&self, request: &ToolRequest) {
-        let Some(auth) = &request.tool.auth else { return };
-        let asked = Asked { reference: &auth.secret_ref, step: &request.request_id };
-        loop {
-            match self.secrets.find(&asked).await {
-                Ok(Some(secret)) if secret.expose() == SECRET => return,
-                Ok(found) => self.world.violate(format!("{}: another secret: {found:?}", request.request_id)),
-                Err(failure) if failure.is_retryable() => {}
-                Err(failure) => self.world.violate(format!("{}: {failure}", request.request_id)),
-            }
-            self.runtime.sleep(Duration::from_millis(50)).await;
-        }
-    }
 }
 
 #[async_trait]
 impl Toolbox for SimToolbox {
     async fn call(&self, request: ToolRequest) -> Result<String, Failure> {
-        self.resolve(&request).await;
         self.world.effect_began("tool", &request.request_id, request.tool.idempotent);
         let (delay, fate) = self.world.draw(|rng| (duration(rng), rng.below(25)));
         self.runtime.sleep(Duration::from_millis(delay)).await;

@@ -6,7 +6,7 @@ use ostler_control::{Control, ControlConfig, secrets::KeyRing};
 use ostler_kernel::{Runtime, runtime::timeout};
 use ostler_link::WorkerPort;
 use ostler_store::SqliteStore;
-use ostler_worker::{Equipment, KeptSecrets, Offer, WorkerConfig, start};
+use ostler_worker::{Equipment, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};
 use crate::sim::{
@@ -75,16 +75,10 @@ impl World {
         self.executor.boot(node, false);
         let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, node);
         let port: Arc<dyn WorkerPort> = Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime)));
-        let secrets = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
         let equipment = Equipment {
             port,
             gateway: Arc::new(SimGateway { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
-            toolbox: Arc::new(SimToolbox {
-                world: Arc::clone(self),
-                runtime: Arc::clone(&runtime),
-                secrets: Arc::clone(&secrets),
-            }),
-            secrets,
+            toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
             runner: Arc::new(SimRunner),
             runtime,
         };
