@@ -2,6 +2,7 @@
 //! that is measured: they share two cores.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,6 +20,8 @@ pub struct Connection {
 pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
+    /// When the first of the body was there.
+    pub began: Option<Instant>,
 }
 
 /// What a request is, beside its headers.
@@ -52,23 +55,24 @@ impl Connection {
         self.stream.write_all(text.as_bytes()).await?;
         let head = self.until(b"\r\n\r\n").await?;
         let (status, length) = read_head(&String::from_utf8_lossy(&head))?;
-        let body = match length {
-            Length::Known(length) => self.take(length).await?,
+        let (body, began) = match length {
+            Length::Known(length) => (self.take(length).await?, Some(Instant::now())),
             Length::Chunked => self.chunks().await?,
         };
-        Ok(Answer { status, body })
+        Ok(Answer { status, body, began })
     }
 
-    async fn chunks(&mut self) -> anyhow::Result<Vec<u8>> {
-        let mut body = Vec::new();
+    async fn chunks(&mut self) -> anyhow::Result<(Vec<u8>, Option<Instant>)> {
+        let (mut body, mut began) = (Vec::new(), None);
         loop {
             let size = self.until(b"\r\n").await?;
             let size = usize::from_str_radix(String::from_utf8_lossy(&size).trim(), 16);
             let size = size.context("a chunk has no size")?;
             let chunk = self.take(size + 2).await?;
             if size == 0 {
-                return Ok(body);
+                return Ok((body, began));
             }
+            began.get_or_insert_with(Instant::now);
             body.extend_from_slice(&chunk[..size]);
         }
     }

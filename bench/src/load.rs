@@ -75,10 +75,20 @@ impl Load {
 
     /// When the client with this place sends, if there is a rate: evenly, each at its own moments.
     fn times(&self, begin: Instant, place: usize) -> Option<impl Iterator<Item = Instant> + use<>> {
-        let between = Duration::from_secs_f64(self.at_once as f64 / self.rate?);
-        let first = begin + between.mul_f64(place as f64 / self.at_once as f64);
-        Some((0..).map(move |number: u32| first + between * number))
+        Some(moments(begin, place, self.at_once, self.rate?))
     }
+}
+
+/// When the client with this place among so many sends, at a rate of all of them.
+pub fn moments(
+    begin: Instant,
+    place: usize,
+    at_once: usize,
+    rate: f64,
+) -> impl Iterator<Item = Instant> + use<> {
+    let between = Duration::from_secs_f64(at_once as f64 / rate);
+    let first = begin + between.mul_f64(place as f64 / at_once as f64);
+    (0..).map(move |number: u32| first + between * number)
 }
 
 impl Loaded {

@@ -6,6 +6,7 @@
 
 mod ground;
 mod http;
+mod litellm;
 mod load;
 mod machine;
 mod measure;
@@ -62,6 +63,7 @@ async fn measure_all(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             Measurement::FirstCall => measure::first_call::measure(bench, report).await?,
             Measurement::ThreeSteps => measure::three_steps::measure(bench, report).await?,
             Measurement::Journal => measure::journal::measure(bench, report)?,
+            Measurement::Gateway => measure::gateway::measure(bench, report).await?,
             Measurement::Loop => measure::loop_step::measure(bench, report)?,
             Measurement::History => measure::history::measure(bench, report).await?,
             Measurement::Shared => measure::shared::measure(bench, report).await?,

@@ -2,6 +2,7 @@
 
 pub mod first_call;
 pub mod floors;
+pub mod gateway;
 pub mod history;
 pub mod journal;
 pub mod loop_step;

@@ -21,7 +21,10 @@ impl Report {
         Ok(Self { machine: Machine::read()?, date, figures: Vec::new(), summary: Vec::new() })
     }
 
+    /// Shown at once as well: a run takes long, and one that is cut off has measured something nevertheless.
     pub fn add(&mut self, figure: Figure) {
+        let [what, measured, .., bar] = figure.cells();
+        eprintln!("  {what}: {measured}{}{bar}", if bar.is_empty() { "" } else { ", " });
         self.figures.push(figure);
     }
 

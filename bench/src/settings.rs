@@ -68,6 +68,8 @@ pub enum Measurement {
     ThreeSteps,
     /// Journaled steps per second
     Journal,
+    /// The model gateway beside LiteLLM: added latency, first token, calls per second
+    Gateway,
     /// CPU of a loop step beside model and store
     Loop,
     /// The cost of a task with few and with many finished ones in the store

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+import collector
 import ground
 import parrot
 from search import Search
@@ -72,6 +73,7 @@ def all_canaries():
         "setup token": plain("sut"),
         "user password": canary("up"),
         "database password": plain("dp"),
+        "collector token": plain("ct"),
         "encryption key": base64.b64encode(secrets.token_bytes(32)).decode(),
     }
 
@@ -88,6 +90,7 @@ class Scene:
         self.canaries["TLS key"] = ground.make_certificate(self.folder)
         self.store_url = store_url
         self.shown, self.programs = [], []
+        self.collector = collector.start()
 
     def file(self, name, text):
         path = os.path.join(self.folder, name)
@@ -122,10 +125,20 @@ class Scene:
 
     def run_program(self, title, arguments, environment, asked_for):
         log = open(os.path.join(self.folder, f"{title}.log"), "wb")
-        process = subprocess.Popen(
-            [self.ostler, *arguments], env=ground.environment() | environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
+        environment = ground.environment() | environment | self.telling()
+        asked_for = asked_for | {"collector token"}
+        process = subprocess.Popen([self.ostler, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.programs.append((title, process, asked_for))
+
+    def telling(self):
+        """Spans and figures, with all that was said in them."""
+        return {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.collector.url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_EXPORTER_OTLP_HEADERS": f"x-collector-token={self.canaries['collector token']}",
+            "OTEL_METRIC_EXPORT_INTERVAL": "500",
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true",
+        }
 
     def ask(self, method, path, body=None, headers=None, read_for=None):
         """A request with the server's token, unless other headers are given. Whatever comes back is kept to be looked at."""
@@ -261,9 +274,12 @@ def play(scene, search_more, started):
     finally:
         scene.stop()
     search.look_at_folder(scene.data)
+    for path, body in scene.collector.came:
+        search.look(f"what the collector got at {path}", body)
     search_more(search)
     used = [scene.canaries[kind] for kind in ["model key", "tool bearer", "api key header", "basic password", "environment secret"]]
     unused = [value for value in used if value not in server.seen]
+    unused += scene.collector.lacking(scene.canaries["collector token"], [b"execute_tool bearer", b"I was shown", b"gen_ai.client.token.usage"])
     findings = [f"{scene.title}: {finding}" for finding in search.findings]
     return findings + [f"{scene.title}: never used: {value}" for value in unused], search
 

@@ -2,6 +2,7 @@
 
 pub mod chaos;
 pub mod class_limit;
+pub mod collector;
 pub mod crash;
 pub mod load;
 pub mod loopback;

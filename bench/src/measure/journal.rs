@@ -128,12 +128,12 @@ impl Hand {
             run: done.id.run,
             step: Some(done.id.index),
         };
-        let kind = StepKind::Model { model: "mock".to_owned() };
+        let kind = StepKind::model("mock");
         self.open.id.index += 1;
         self.open.opened_at = now;
         self.last.number += 1;
         let progress = Progress {
-            done: vec![StepDone { step: done, preview: answer.to_owned() }],
+            done: vec![StepDone::new(done, answer)],
             entries: vec![entry],
             open: vec![kind],
             consumed: None,

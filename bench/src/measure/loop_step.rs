@@ -51,12 +51,12 @@ pub fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
 /// The CPU time of this thread, on which all of it happens, and the steps it was spent on.
 async fn run_loops(port: &QuickPort, n_loops: usize) -> anyhow::Result<(Duration, u64)> {
     for _ in 0..n_loops / 10 {
-        React.run(port).await?;
+        React::default().run(port).await?;
     }
     port.n_steps.store(0, Ordering::Relaxed);
     let before = thread_cpu()?;
     for _ in 0..n_loops {
-        React.run(port).await?;
+        React::default().run(port).await?;
     }
     Ok((thread_cpu()?.saturating_sub(before), port.n_steps.load(Ordering::Relaxed)))
 }

@@ -2,7 +2,7 @@
 
 use ostler_kernel::error_code::ErrorCode;
 
-pub const CODES: [ErrorCode; 7] = [
+pub const CODES: [ErrorCode; 12] = [
     ErrorCode::new(
         "max_steps",
         "The agent asked its model as often as it may in one run, and had no final answer.",
@@ -37,5 +37,30 @@ pub const CODES: [ErrorCode; 7] = [
         "model_empty_answer",
         "The model answered with nothing, several times.",
         "It may pass. If it doesn't, the vendor or the endpoint's `options` are at fault.",
+    ),
+    ErrorCode::new(
+        "output_schema_violation",
+        "The output does not fit the agent's `execution.output_schema`, and did not when the model was asked once more.",
+        "The message says what is wrong. Say in the prompt what is wanted, loosen the schema, or use another model.",
+    ),
+    ErrorCode::new(
+        "agent_contract_violation",
+        "The agent called a tool outside of its contract, or came to its end without a tool or a text that it demands.",
+        "Look with `ostler trace` what it did; or set `execution.on_contract_violation: observe`.",
+    ),
+    ErrorCode::new(
+        "duplicate_tool_call",
+        "Told to the model: the same tool was called with the same arguments before in this run.",
+        "Set `execution.duplicate_tool_call_policy: allow` for agents whose tools change their answers, such as one that waits for something.",
+    ),
+    ErrorCode::new(
+        "tool_not_called",
+        "Told to the model: the run ends with the first tool that answers, and this was not the first call.",
+        "None is needed; `execution.tool_use_behavior: run_llm_again` makes all calls.",
+    ),
+    ErrorCode::new(
+        "hook_refused",
+        "Told to the model: something plugged into the loop refused the call; the message says why.",
+        "Ask whoever plugged it in.",
     ),
 ];

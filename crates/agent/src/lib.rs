@@ -6,10 +6,12 @@
 
 mod codes;
 pub mod context;
+pub mod hook;
 pub mod port;
 pub mod react;
 
 pub use codes::CODES;
+pub use hook::Hook;
 pub use port::{Departure, RunStart, Runner, RunnerPort, Stopped};
 pub use react::React;
 

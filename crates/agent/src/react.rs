@@ -3,10 +3,14 @@
 //! Every model and tool call is a journaled step. The loop goes on wherever its journal ends: at open tool
 //! calls, or at the next model call.
 
+mod answer;
+mod duplicates;
+mod fallback;
 mod model;
+mod output;
 mod tools;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ostler_kernel::{
@@ -16,22 +20,34 @@ use ostler_kernel::{
         journal::{Progress, StepDone},
     },
     runtime::timeout,
-    step::StepState,
+    step::{Fallback, StepState},
 };
 
+use crate::hook::{Hook, Hooks, Moment};
 use crate::port::{Departure, RunStart, Runner, RunnerPort, Stopped};
 
-pub struct React;
+/// The loop, with what is plugged into it.
+#[derive(Clone, Default)]
+pub struct React {
+    hooks: Hooks,
+}
+
+impl React {
+    /// The first of them stands outermost.
+    pub fn with_hooks(hooks: Vec<Arc<dyn Hook>>) -> Self {
+        Self { hooks: Hooks(hooks) }
+    }
+}
 
 #[async_trait]
 impl Runner for React {
     async fn run(&self, port: &dyn RunnerPort) -> Result<(), Stopped> {
         let start = port.start();
         let Some(limit) = start.plan.limits.timeout_ms else {
-            return Loop::resume(port).run().await;
+            return Loop::resume(port, &self.hooks).run().await;
         };
         let left = Duration::from_millis(limit.saturating_sub(start.run.worked_ms));
-        match timeout(port.runtime(), left, Loop::resume(port).run()).await {
+        match timeout(port.runtime(), left, Loop::resume(port, &self.hooks).run()).await {
             Ok(result) => result,
             Err(_) => {
                 let failure =
@@ -46,6 +62,7 @@ impl Runner for React {
 /// One attempt at a run, between two journal writes.
 struct Loop<'a> {
     port: &'a dyn RunnerPort,
+    hooks: &'a Hooks,
     start: &'a RunStart,
     /// What the model sees, kept in step with the session.
     transcript: Vec<Entry>,
@@ -54,6 +71,8 @@ struct Loop<'a> {
     model_calls: u32,
     usage: Usage,
     consumed_input: u64,
+    /// The model that is asked now, if not the agent's own: it stays so to the end of the run.
+    fallback: Option<Fallback>,
     /// When time was last accounted for.
     clock: Duration,
 }
@@ -65,10 +84,11 @@ enum Next {
 }
 
 impl<'a> Loop<'a> {
-    fn resume(port: &'a dyn RunnerPort) -> Self {
+    fn resume(port: &'a dyn RunnerPort, hooks: &'a Hooks) -> Self {
         let start = port.start();
         Self {
             port,
+            hooks,
             start,
             transcript: start.context.clone(),
             open: start.open_steps.clone(),
@@ -76,6 +96,7 @@ impl<'a> Loop<'a> {
             model_calls: start.run.model_calls,
             usage: start.run.usage,
             consumed_input: start.consumed_input,
+            fallback: start.run.fallback.clone(),
             clock: port.runtime().monotonic(),
         }
     }
@@ -87,8 +108,8 @@ impl<'a> Loop<'a> {
                 Some(StepKind::Model { .. } | StepKind::Wait) => self.ask_model().await?,
                 // A journal always ends with a step that is open; this one comes from elsewhere.
                 None => {
-                    let model = StepKind::Model { model: self.start.plan.model.model.clone() };
-                    self.journal(Progress { open: vec![model], ..Progress::default() }).await?;
+                    let open = vec![self.next_model()];
+                    self.journal(Progress { open, ..Progress::default() }).await?;
                     Next::Continue
                 }
             };
@@ -113,7 +134,7 @@ impl<'a> Loop<'a> {
             Departure::InputArrived => {
                 // The answer stands as part of the conversation; the model gets to see the input next.
                 if !progress.done.is_empty() {
-                    progress.open.push(StepKind::Model { model: self.start.plan.model.model.clone() });
+                    progress.open.push(self.next_model());
                     self.journal(progress).await?;
                 }
                 Ok(Next::Continue)
@@ -129,22 +150,39 @@ impl<'a> Loop<'a> {
         let now = self.port.runtime().now();
         for done in &progress.done {
             self.open.retain(|step| step.id != done.step.id);
-            if let StepState::Done { usage, .. } = &done.step.state {
-                self.usage.add(usage);
-            }
-            if matches!(done.step.kind, StepKind::Model { .. }) {
+            let StepState::Done { outcome, usage, .. } = &done.step.state else { continue };
+            self.usage.add(usage);
+            if matches!((&done.step.kind, outcome), (StepKind::Model { .. }, StepOutcome::Ok)) {
                 self.model_calls += 1;
             }
         }
         for kind in progress.open {
             let id = StepId { run: self.start.run.id, index: self.next_step };
             self.next_step += 1;
+            if let StepKind::Model { fallback, .. } = &kind {
+                self.fallback.clone_from(fallback);
+            }
             self.open.push(Step::open(id, kind, self.start.run.attempt, now));
         }
         if let Some(upto) = progress.consumed {
             self.consumed_input = upto;
         }
         self.transcript.extend(progress.entries);
+    }
+
+    /// The next model call, of whichever model is asked now.
+    fn next_model(&self) -> StepKind {
+        fallback::step(&self.start.plan, self.fallback.clone())
+    }
+
+    /// What was said and done in this run, the progress included.
+    fn past<'e>(&'e self, progress: &'e Progress) -> Vec<&'e Entry> {
+        let run = self.start.run.id;
+        self.transcript.iter().chain(&progress.entries).filter(|entry| entry.run == run).collect()
+    }
+
+    fn at(&self, step: u32) -> Moment<'_> {
+        Moment { start: self.start, step }
     }
 
     /// Time since it was last accounted for.
@@ -164,7 +202,7 @@ fn done(
     text: &str,
 ) -> StepDone {
     step.state = StepState::Done { outcome, at: runtime.now(), took_ms: millis(took), usage };
-    StepDone { step, preview: preview(text) }
+    StepDone::new(step, preview(text))
 }
 
 const PREVIEW: usize = 200;

@@ -86,6 +86,7 @@ pub enum Command {
     Events(commands::events::Arguments),
     Trace(commands::trace::Arguments),
     Graph(commands::graph::Arguments),
+    Top(commands::top::Arguments),
     Cancel(commands::cancel::Arguments),
     Release(commands::release::Arguments),
     Retry(commands::retry::Arguments),

@@ -27,6 +27,7 @@ pub mod run;
 pub mod secret;
 pub mod server;
 pub mod token;
+pub mod top;
 pub mod trace;
 pub mod up;
 pub mod user;
@@ -76,6 +77,7 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Edit(arguments) => edit::run(arguments, app).await,
         Command::Wait(arguments) => wait::run(arguments, app).await,
         Command::Graph(arguments) => graph::run(arguments, app).await,
+        Command::Top(arguments) => top::run(arguments, app).await,
         Command::Secret(arguments) => secret::run(arguments, app).await,
         Command::Token(arguments) => token::run(arguments, app).await,
         Command::User(arguments) => user::run(arguments, app).await,

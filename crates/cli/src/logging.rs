@@ -1,5 +1,7 @@
 //! What servers and workers log, and how: to stderr, as text for people or JSON for machines, and without secrets.
 
+mod json;
+
 use std::io::{self, Write};
 
 use ostler_worker::Redactor;
@@ -15,7 +17,7 @@ pub fn start(is_json: bool, filter: &str, app: &App) -> Result<(), CommandError>
     let writer = move || Clean { redactor: redactor.clone(), to: io::stderr() };
     let logger = fmt().with_env_filter(filter).with_writer(writer);
     let started = if is_json {
-        logger.json().flatten_event(true).try_init()
+        logger.json().event_format(json::Flat).try_init()
     } else {
         logger.with_ansi(app.output.terminal.stderr.has_colour).try_init()
     };

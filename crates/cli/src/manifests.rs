@@ -1,7 +1,7 @@
 //! Manifests from files, folders and stdin: what they declare, or everything that is wrong with them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -82,14 +82,13 @@ pub fn together(sources: Vec<Source>, consequence: &str) -> Result<Manifests, Co
         return Err(CommandError::error(message).with_details(problems));
     }
     let mut manifests = Manifests { declared: Vec::new(), notices: Vec::new() };
+    let mut seen = BTreeSet::new();
     for Source { from_folder, outcome, .. } in sources {
         let Ok(Parsed { resources, origins, notices }) = outcome else { continue };
-        let declared = resources.into_iter().zip(origins).map(|(resource, origin)| Declared {
-            resource,
-            origin,
-            from_folder,
-        });
-        manifests.declared.extend(declared);
+        let declared = resources.into_iter().zip(origins);
+        let new = declared.filter(|(resource, _)| seen.insert((resource.kind(), resource.key())));
+        let new = new.map(|(resource, origin)| Declared { resource, origin, from_folder });
+        manifests.declared.extend(new);
         manifests.notices.extend(notices);
     }
     // A task needs its agent, and an agent its model.
@@ -98,7 +97,8 @@ pub fn together(sources: Vec<Source>, consequence: &str) -> Result<Manifests, Co
     Ok(manifests)
 }
 
-/// Each mistake as a line, those between files too.
+/// Each mistake as a line, those between files too: what two of them declare, they have to declare alike, as projects do that
+/// bring the same model.
 pub fn mistakes(sources: &[Source]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen = BTreeMap::new();
@@ -108,9 +108,16 @@ pub fn mistakes(sources: &[Source]) -> Vec<String> {
             Ok(parsed) => {
                 for resource in &parsed.resources {
                     let key = (resource.kind(), resource.key());
+                    let Some(&(first, same)) = seen.get(&key) else {
+                        seen.insert(key, (name, resource));
+                        continue;
+                    };
                     // A second time in one file is a mistake of that file.
-                    if let Some(first) = seen.insert(key, name).filter(|first| *first != name) {
-                        lines.push(format!("{name}: {} was already declared in {first}", title(resource)));
+                    if first != name && same != resource {
+                        lines.push(format!(
+                            "{name}: {} was already declared in {first}, and differs from it",
+                            title(resource)
+                        ));
                     }
                 }
             }
@@ -200,8 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_two_files_is_a_mistake() {
+    fn two_files_declare_the_same_alike() {
         let folder = folder(&[("one.yaml", AGENT), ("two.yaml", AGENT)]);
+        let manifests = together(read(&[folder.path().to_owned()]).unwrap(), "nothing was done").unwrap();
+        let titles: Vec<String> = manifests.declared.iter().map(Declared::title).collect();
+        assert_eq!(titles, ["agent/a"], "once is enough");
+        fs::write(folder.path().join("two.yaml"), AGENT.replace(": m", ": another")).unwrap();
         let sources = read(&[folder.path().to_owned()]).unwrap();
         let [mistake] = &mistakes(&sources)[..] else { panic!("{sources:?}") };
         assert!(mistake.contains("two.yaml: agent/a was already declared in "), "{mistake}");

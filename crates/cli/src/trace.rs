@@ -146,7 +146,7 @@ fn under_way(step: &StepView, now_ms: i64) -> Row {
 }
 
 fn row(step: u32, kind: &StepKind, (start_ms, end_ms): (i64, i64), tokens: u64, outcome: Outcome) -> Row {
-    let name = kind.name().to_owned();
+    let name = words::full_name(kind);
     Row { step, kind: words::kind_word(kind), name, start_ms, end_ms, tokens, outcome }
 }
 

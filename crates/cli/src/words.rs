@@ -87,6 +87,9 @@ pub fn step_line(step: &StepFinished) -> String {
     if step.usage.total() > 0 {
         line = format!("{line}  {}", tokens(&step.usage));
     }
+    if let Some(violation) = &step.contract_violation {
+        line = format!("{line}  contract violated: {}", text::one_line(violation));
+    }
     match &step.outcome {
         StepOutcome::Failed { failure: why } => format!("{line}  {}", failure(why)),
         StepOutcome::Ok | StepOutcome::Interrupted | StepOutcome::Other => line,
@@ -96,10 +99,18 @@ pub fn step_line(step: &StepFinished) -> String {
 /// `step 3  tool lookup`
 pub fn step_title(index: u32, kind: &StepKind) -> String {
     // A model may call a tool by any name it likes.
-    let name = text::one_line(kind.name());
+    let name = text::one_line(&full_name(kind));
     match kind_word(kind) {
         "" => format!("step {index}  {name}"),
         word => format!("step {index}  {word} {name}"),
+    }
+}
+
+/// Its name, with what is special about it.
+pub fn full_name(kind: &StepKind) -> String {
+    match kind.remark() {
+        Some(remark) => format!("{} ({remark})", kind.name()),
+        None => kind.name().to_owned(),
     }
 }
 
@@ -112,10 +123,26 @@ pub fn kind_word(kind: &StepKind) -> &'static str {
     }
 }
 
-/// `120 tokens`, or `~120 tokens` if they were estimated.
+/// `120 tokens $0.0012`, or `~120 tokens ~$0.0012` if they were estimated. What has no known price shows none, and what has
+/// one only in part shows `>`.
 pub fn tokens(usage: &UsageView) -> String {
     let about = if usage.estimated { "~" } else { "" };
-    format!("{about}{} tokens", usage.total())
+    let cost = cost(usage).map(|cost| format!(" {cost}"));
+    format!("{about}{} tokens{}", usage.total(), cost.unwrap_or_default())
+}
+
+/// `$0.0012`, with the signs of [`tokens`].
+pub fn cost(usage: &UsageView) -> Option<String> {
+    let about = if usage.estimated { "~" } else { "" };
+    let more = if usage.cost_incomplete { ">" } else { "" };
+    Some(format!("{more}{about}{}", dollars(usage.cost_micro_usd?)))
+}
+
+/// With two digits behind the point, or as many as it takes.
+pub fn dollars(micros: u64) -> String {
+    let (whole, fraction) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
+    let kept = fraction.trim_end_matches('0').len().max(2);
+    format!("${whole}.{}", &fraction[..kept])
 }
 
 pub fn failure(failure: &FailureView) -> String {
@@ -177,6 +204,18 @@ mod tests {
         let json = format!(r#"{{"seq":1,"position":1,"task":"task_x","at":1000,"body":{body}}}"#);
         let view: EventView = serde_json::from_str(&json).unwrap();
         assert_eq!(event(&view), expected);
+    }
+
+    #[test]
+    fn money_is_shown_with_what_is_not_known_of_it() {
+        let usage = |json: &str| serde_json::from_str::<UsageView>(json).unwrap();
+        let shown =
+            |rest: &str| tokens(&usage(&format!("{{\"input_tokens\":100,\"output_tokens\":20{rest}}}")));
+        assert_eq!(shown(""), "120 tokens");
+        assert_eq!(shown(r#","cost_micro_usd":1200"#), "120 tokens $0.0012");
+        assert_eq!(shown(r#","cost_micro_usd":12500000,"cost_incomplete":true"#), "120 tokens >$12.50");
+        assert_eq!(shown(r#","cost_micro_usd":0,"estimated":true"#), "~120 tokens ~$0.00");
+        assert_eq!(dollars(1), "$0.000001");
     }
 
     #[test]

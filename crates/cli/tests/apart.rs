@@ -133,6 +133,7 @@ fn the_example_of_a_file_names_every_setting() {
         fs::write(folder.path().join(name), "").unwrap();
     }
     fs::write(folder.path().join("secret.key"), "A".repeat(43) + "=").unwrap();
+    fs::write(folder.path().join("prices.json"), r#"{"prices": []}"#).unwrap();
     for setting in show(&["--config", "config.yaml"]) {
         assert!(
             setting["from"].as_str().unwrap().starts_with("config.yaml:"),

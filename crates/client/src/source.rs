@@ -124,7 +124,9 @@ impl Source {
             if !message.id.is_empty() {
                 self.last_id = Some(message.id.clone());
             }
-            self.ready.push_back(message);
+            if !message.data.is_empty() {
+                self.ready.push_back(message);
+            }
         }
         Ok(State::Read(reading))
     }

@@ -1,6 +1,6 @@
 //! Reads server-sent events as the bytes come, cut anywhere.
 
-/// One event that is there as a whole.
+/// One event that is there as a whole. Without data it says nothing but where a reader goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     /// Where a reader goes on behind it; empty if it has none.
@@ -34,7 +34,7 @@ impl Decoder {
     fn line(&mut self, line: &str) -> Option<Message> {
         if line.is_empty() {
             let message = std::mem::take(&mut self.message);
-            return Some(message).filter(|message| !message.data.is_empty());
+            return Some(message).filter(|message| !message.data.is_empty() || !message.id.is_empty());
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -73,6 +73,12 @@ mod tests {
             messages.extend(decoder.push(second));
             assert_eq!(messages, expected, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_place_comes_without_data_too() {
+        let messages = Decoder::default().push(b": alive\nid: 7\n\n: alive\n\n");
+        assert_eq!(messages, [Message { id: "7".into(), ..Message::default() }]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub use event::{
     AttemptEnd, DeltaView, EventBody, EventView, EventsPage, LogView, OpenedStep, StateName, StepFinished,
 };
 pub use message::MessageView;
-pub use step::{StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
+pub use step::{Fallback, Instead, StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
 pub use task::{
     TaskMetadata, TaskOutput, TaskRequires, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor,
 };
@@ -25,7 +25,7 @@ pub struct FailureView {
     pub message: String,
 }
 
-/// Tokens.
+/// Tokens, and what they cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageView {
     pub input_tokens: u64,
@@ -42,6 +42,12 @@ pub struct UsageView {
     /// Of the output: thinking.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
+    /// What they cost, in millionths of a US dollar, if a price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+    /// Some of them have no known price, so that it was more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_incomplete: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -52,5 +58,25 @@ fn is_zero(tokens: &u64) -> bool {
 impl UsageView {
     pub fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Both of them, as the server adds them up: what has no known price is not free, so the sum says that it lacks something.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let parts = [self, other];
+        let lacks_some = parts
+            .iter()
+            .any(|part| part.cost_incomplete || part.cost_micro_usd.is_none() && part.total() > 0);
+        let cost_micro_usd = parts.iter().filter_map(|part| part.cost_micro_usd).reduce(u64::saturating_add);
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            estimated: self.estimated || other.estimated,
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            cost_micro_usd,
+            cost_incomplete: cost_micro_usd.is_some() && lacks_some,
+        }
     }
 }

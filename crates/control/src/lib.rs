@@ -13,12 +13,14 @@ mod governance;
 mod leases;
 mod log;
 mod meter;
+mod models;
 mod plans;
 mod quotas;
 mod reconcilers;
 mod resources;
 mod sessions;
 mod signals;
+mod spans;
 mod systems;
 mod vault;
 mod waiting;
@@ -30,13 +32,15 @@ use std::{sync::Arc, time::Duration};
 use ostler_kernel::{Bundle, Lease, Refusal, Runtime, Write, runtime::AbortOnDrop};
 use ostler_secrets::{KeyRing, Redactor};
 use ostler_store::{Claim, Committed, Store, StoreError};
+use ostler_telemetry::Telemetry;
 
-pub use commands::create_task::{Created, NewTask};
+pub use commands::create_task::{Created, NewTask, annotated_trace};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
-pub use meter::{BOUNDS, Figures, Gauges, Histogram, Meter};
+pub use meter::{Figures, Gauges, Meter};
 pub use ostler_secrets as secrets;
 pub use ostler_store as store;
+pub use ostler_telemetry as telemetry;
 pub use resources::{Effect, Fate, Mistake, Precondition, ResourcePage};
 pub use vault::{KeyCount, SecretKeys};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
@@ -73,6 +77,8 @@ pub struct ControlConfig {
     pub keep_workers: Option<Duration>,
     /// Names of the model providers that workers have. If there are none, nobody knows, and any will do.
     pub providers: Vec<String>,
+    /// Told of tasks and attempts.
+    pub telemetry: Telemetry,
 }
 
 impl Default for ControlConfig {
@@ -87,6 +93,7 @@ impl Default for ControlConfig {
             keep_sessions: None,
             keep_workers: None,
             providers: Vec::new(),
+            telemetry: Telemetry::default(),
         }
     }
 }
@@ -169,6 +176,8 @@ impl Control {
     /// says whether the bundle counted.
     async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
         let happened = self.meter.about(&bundle);
+        let spans = spans::told(&self.config.telemetry, &bundle);
+        let began = self.runtime.monotonic();
         let is_ready = makes_ready(&bundle);
         let waiting = if is_ready { self.waiting.take() } else { None };
         let _unclaimed = (is_ready && waiting.is_none()).then(|| self.waiting.unclaimed());
@@ -178,11 +187,13 @@ impl Control {
             Some(waiting) => tokio::join!(biased; commit, self.claim_for(waiting)).0,
             None => commit.await,
         };
+        self.meter.committed(self.runtime.monotonic().saturating_sub(began));
         let result = results?
             .pop()
             .ok_or_else(|| StoreError::Unknown("the store gave no answer to a bundle".into()))?;
         if result.as_ref().is_ok_and(|committed| !committed.duplicate) {
             self.meter.count(happened);
+            spans.into_iter().for_each(|span| self.config.telemetry.tell(span));
         }
         Ok(result)
     }

@@ -8,43 +8,15 @@ use std::{
 };
 
 use ostler_kernel::{
-    Bundle, EventBody, StepKind, Task, TaskState, Usage, Write, event::StepFinished, step::StepOutcome,
+    Bundle, EventBody, Run, StepKind, Task, TaskState, Usage, Write, event::StepFinished, step::StepOutcome,
 };
 use ostler_store::StoreExt;
+use ostler_telemetry::metric::{FINE_BOUNDS, Histogram, labelled};
 
 use crate::{Control, ControlError};
 
-/// Labels are names that people choose: past so many of a kind, the rest is counted as one.
-const MOST_LABELS: usize = 500;
-
-/// What stands for those that are too many.
-const OTHERS: &str = "(others)";
-
-/// The bounds of durations, in seconds.
-pub const BOUNDS: [f64; 14] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
-
-#[derive(Debug, Clone, Default)]
-pub struct Histogram {
-    /// How many were within each of the bounds, and not within the one before.
-    pub counts: [u64; BOUNDS.len() + 1],
-    pub sum: f64,
-}
-
-impl Histogram {
-    pub fn add(&mut self, seconds: f64) {
-        let place = BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS.len());
-        self.counts[place] += 1;
-        self.sum += seconds;
-    }
-
-    pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-}
-
 /// All that was counted. Keys are the values of labels, in the order that the field's text says.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Figures {
     /// Namespace, system, state.
     pub tasks: BTreeMap<[String; 3], Histogram>,
@@ -56,12 +28,37 @@ pub struct Figures {
     pub tools: BTreeMap<[String; 2], Histogram>,
     /// Agent, model, `input` or `output`.
     pub tokens: BTreeMap<[String; 3], u64>,
+    /// Agent, model. In millionths of a US dollar; what has no known price is not in it.
+    pub cost: BTreeMap<[String; 2], u64>,
     /// Phase, agent.
     pub messages: BTreeMap<[String; 2], u64>,
     pub retries: u64,
     pub dead_letters: u64,
     pub lost_attempts: u64,
     pub resources_changed: u64,
+    /// Namespace: from when a run was made until a worker first had it.
+    pub assigned: BTreeMap<[String; 1], Histogram>,
+    pub commits: Histogram,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self {
+            tasks: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            cost: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            retries: 0,
+            dead_letters: 0,
+            lost_attempts: 0,
+            resources_changed: 0,
+            assigned: BTreeMap::new(),
+            commits: Histogram::new(FINE_BOUNDS),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -136,6 +133,19 @@ impl Meter {
         all.into_iter().for_each(|one| figures.count(one));
     }
 
+    /// The store took so long to say what became of a bundle.
+    pub(crate) fn committed(&self, took: Duration) {
+        self.lock().commits.add(took.as_secs_f64());
+    }
+
+    /// A worker has the run. Counted when it is its first.
+    pub(crate) fn assigned(&self, run: &Run) {
+        if let (1, 0, Some(at)) = (run.attempt, run.journal, run.attempt_at) {
+            let waited = at.since(run.created_at).as_secs_f64();
+            of(&mut self.lock().assigned, [run.lane.namespace.clone()]).add(waited);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Figures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -185,6 +195,10 @@ impl Figures {
             let total = of(&mut self.tokens, key);
             *total = total.saturating_add(tokens);
         }
+        if let Some(cost) = usage.cost_micro_usd {
+            let total = of(&mut self.cost, [agent.to_owned(), model.to_owned()]);
+            *total = total.saturating_add(cost);
+        }
     }
 }
 
@@ -202,7 +216,7 @@ fn ended(agent: String, task: &Task) -> One {
 
 fn finished(agent: String, step: &StepFinished) -> One {
     let what = match &step.kind {
-        StepKind::Model { model } => What::Model { model: model.clone(), usage: step.usage },
+        StepKind::Model { model, .. } => What::Model { model: model.clone(), usage: step.usage },
         StepKind::Tool { call, .. } => {
             let outcome = match &step.outcome {
                 StepOutcome::Ok => "ok",
@@ -216,11 +230,8 @@ fn finished(agent: String, step: &StepFinished) -> One {
     One::Step { agent, what, seconds: Duration::from_millis(step.took_ms).as_secs_f64() }
 }
 
-/// The figure of these labels, or that of all others if there are too many.
 fn of<const N: usize, T: Default>(figures: &mut BTreeMap<[String; N], T>, key: [String; N]) -> &mut T {
-    let is_known = figures.contains_key(&key) || figures.len() < MOST_LABELS;
-    let key = if is_known { key } else { std::array::from_fn(|_| OTHERS.to_owned()) };
-    figures.entry(key).or_default()
+    labelled(figures, key, T::default)
 }
 
 /// What is read from the store when someone asks.
@@ -255,30 +266,5 @@ impl Control {
             ready,
             position: self.store.watch().borrow().position,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_without_end_become_one() {
-        let mut figures: BTreeMap<[String; 1], u64> = BTreeMap::new();
-        for number in 0..2 * MOST_LABELS {
-            *of(&mut figures, [number.to_string()]) += 1;
-        }
-        assert_eq!(figures.len(), MOST_LABELS + 1);
-        assert_eq!(figures[&[OTHERS.to_owned()]], MOST_LABELS as u64);
-    }
-
-    #[test]
-    fn durations_fall_into_their_bounds() {
-        let mut histogram = Histogram::default();
-        for seconds in [0.001, 0.005, 0.3, 1e6] {
-            histogram.add(seconds);
-        }
-        assert_eq!((histogram.counts[0], histogram.counts[6], histogram.counts[BOUNDS.len()]), (2, 1, 1));
-        assert_eq!(histogram.count(), 4);
     }
 }

@@ -1,6 +1,8 @@
 //! Makes an agent's plan from its resources: who answers, with which tools, within which limits. The plan is
 //! frozen and stored by its hash; many tasks share one.
 
+mod rules;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,18 +11,17 @@ use std::{
 
 use ostler_kernel::{
     BlobId, Bundle,
-    plan::{AgentPlan, AuthForm, AuthPlan, Limits, ModelPlan, ToolPlan},
+    plan::{AgentPlan, AuthForm, AuthPlan, ModelPlan, ToolPlan},
     retry::{Jitter, RetryPolicy},
 };
-use ostler_spec::{
-    AgentSpec, AuthProfile, Kind, ModelEndpointSpec, Reference, SecretRef, Spec, ToolAuth, ToolSpec,
-};
+use ostler_spec::{AuthProfile, Kind, Reference, SecretRef, Spec, ToolAuth, ToolSpec};
 use ostler_store::{Hint, StoreExt};
 use tokio::sync::watch;
 
 use crate::{
     Control, ControlError,
     governance::NamedPolicy,
+    models::model_plan,
     resources::{Beside, check_available},
 };
 
@@ -146,6 +147,10 @@ impl Control {
         check_available(Kind::Agent, name, spec)?;
         let policies = self.check_governance(namespace, name, agent, beside).await?;
         let model = self.model_plan((namespace, name), &agent.model_ref, beside).await?;
+        let mut fallbacks = Vec::new();
+        for reference in &agent.fallback_model_refs {
+            fallbacks.push(self.model_plan((namespace, name), reference, beside).await?);
+        }
         let mut tools = Vec::new();
         for reference in &agent.tools {
             tools.push(self.tool_plan((namespace, name), reference, beside).await?);
@@ -155,8 +160,10 @@ impl Control {
             agent: name.to_owned(),
             prompt: agent.prompt.clone(),
             model,
+            fallbacks,
             tools,
-            limits: limits(agent),
+            limits: rules::limits(agent),
+            rules: rules::rules(agent),
         };
         Ok((plan, policies))
     }
@@ -168,10 +175,10 @@ impl Control {
         beside: Beside<'_>,
     ) -> Result<ModelPlan, ControlError> {
         let home = reference.namespace_or(namespace);
-        match self.spec(Kind::ModelEndpoint, home, &reference.name, beside).await? {
-            Some(Spec::ModelEndpoint(endpoint)) => model_plan(home, reference, endpoint),
-            _ if reference.name == BUILT_IN => Ok(built_in_model()),
-            _ => Err(missing(agent, "ModelEndpoint", reference)),
+        match self.endpoint(home, &reference.name, beside).await? {
+            Some(endpoint) => model_plan(home, endpoint),
+            None if reference.name == BUILT_IN => Ok(built_in_model()),
+            None => Err(missing(agent, "ModelEndpoint", reference)),
         }
     }
 
@@ -212,12 +219,13 @@ fn built_in_model() -> ModelPlan {
         options: BTreeMap::new(),
         secret_ref: None,
         allow_private: false,
+        ..ModelPlan::default()
     }
 }
 
 /// A secret is used by what lives in its own namespace, `home`, whatever the reference says: who may write in one namespace
 /// could else have the secrets of another sent wherever they like.
-fn in_its_home(home: &str, user: &str, mut secret: SecretRef) -> Result<String, ControlError> {
+pub(crate) fn in_its_home(home: &str, user: &str, mut secret: SecretRef) -> Result<String, ControlError> {
     match secret.namespace.replace(home.to_owned()) {
         Some(other) if other != home => {
             secret.namespace = Some(other);
@@ -228,26 +236,6 @@ fn in_its_home(home: &str, user: &str, mut secret: SecretRef) -> Result<String, 
         }
         _ => Ok(secret.to_string()),
     }
-}
-
-/// `home` is the namespace that the endpoint lives in.
-fn model_plan(
-    home: &str,
-    reference: &Reference,
-    endpoint: ModelEndpointSpec,
-) -> Result<ModelPlan, ControlError> {
-    let user = format!("model endpoint {:?}", reference.name);
-    let allow_private = endpoint.may_be_private();
-    let secret_ref = endpoint.auth.secret_ref.map(|secret| in_its_home(home, &user, secret)).transpose()?;
-    Ok(ModelPlan {
-        endpoint: reference.name.clone(),
-        allow_private,
-        provider: endpoint.provider,
-        base_url: endpoint.base_url,
-        model: endpoint.default_model,
-        options: endpoint.options,
-        secret_ref,
-    })
 }
 
 fn tool_plan(home: &str, reference: &Reference, tool: ToolSpec) -> Result<ToolPlan, ControlError> {
@@ -284,15 +272,6 @@ fn auth_plan(home: &str, reference: &Reference, auth: ToolAuth) -> Result<AuthPl
         }
     };
     Ok(AuthPlan { secret_ref: in_its_home(home, &user, auth.secret_ref)?, shown })
-}
-
-fn limits(agent: &AgentSpec) -> Limits {
-    Limits {
-        max_steps: agent.limits.max_steps,
-        timeout_ms: agent.limits.timeout.map(|timeout| millis(timeout.get())),
-        token_budget: agent.limits.token_budget,
-        max_tool_output: usize::try_from(agent.limits.max_tool_output).unwrap_or(usize::MAX),
-    }
 }
 
 pub(crate) fn jitter(jitter: ostler_spec::Jitter) -> Jitter {

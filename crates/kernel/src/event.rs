@@ -41,7 +41,7 @@ pub enum EventBody {
         /// The step at which it starts or goes on.
         step: u32,
     },
-    StepFinished(StepFinished),
+    StepFinished(Box<StepFinished>),
     AttemptEnded {
         run: RunId,
         attempt: u32,
@@ -144,6 +144,9 @@ pub struct StepFinished {
     /// The start of what it gave: the model's words or the tool's result.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub preview: String,
+    /// What of the agent's contract it breaks, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_violation: Option<String>,
     /// The steps that begin now, because of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opened: Vec<OpenedStep>,

@@ -1,9 +1,14 @@
 //! What a run works by: its agent with model, tools and limits, frozen when the task was accepted, so that a
 //! change of a resource never changes a run half-way. Many tasks share one plan; it is stored by its hash.
 
+mod rules;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::Price;
+pub use rules::{AfterTool, Duplicates, OnViolation, Rules};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentPlan {
@@ -11,12 +16,20 @@ pub struct AgentPlan {
     pub agent: String,
     pub prompt: String,
     pub model: ModelPlan,
+    /// Asked in this order when the model before can't answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<ModelPlan>,
     pub tools: Vec<ToolPlan>,
     pub limits: Limits,
+    #[serde(default)]
+    pub rules: Rules,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelPlan {
+    /// Where the ModelEndpoint lives; empty in plans of before this was told, and for the built-in model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     /// The ModelEndpoint it came from.
     pub endpoint: String,
     pub provider: String,
@@ -26,6 +39,41 @@ pub struct ModelPlan {
     /// Names a secret; never holds one.
     pub secret_ref: Option<String>,
     pub allow_private: bool,
+    #[serde(default, skip_serializing_if = "ModelLimits::is_default")]
+    pub limits: ModelLimits,
+    /// What its tokens cost, if the endpoint says so; or else a worker's table may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// How much is asked of an endpoint at most, by each worker.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelLimits {
+    /// Calls under way at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// Calls begun in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens read and written by the calls begun in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// How long a call waits for its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait_ms: Option<u64>,
+    /// Faults in a row behind which the endpoint is left alone; 0 is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker_failures: Option<u32>,
+    /// For how long it is left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker_cooldown_ms: Option<u64>,
+}
+
+impl ModelLimits {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +141,7 @@ impl AgentPlan {
     pub fn secret_refs(&self) -> impl Iterator<Item = &str> {
         let tools = self.tools.iter().filter_map(|tool| tool.auth.as_ref());
         let of_tools = tools.map(|auth| auth.secret_ref.as_str());
-        self.model.secret_ref.as_deref().into_iter().chain(of_tools)
+        let models = std::iter::once(&self.model).chain(&self.fallbacks);
+        models.filter_map(|model| model.secret_ref.as_deref()).chain(of_tools)
     }
 }

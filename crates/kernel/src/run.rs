@@ -22,7 +22,7 @@ use crate::{
     queue::{self, Lane, Priority},
     retry::RetryPolicy,
     run::blocker::Blocker,
-    step::Usage,
+    step::{Fallback, Usage},
     worker::Lease,
 };
 
@@ -52,6 +52,9 @@ pub struct Run {
     pub epoch: u64,
     /// Attempts begun.
     pub attempt: u32,
+    /// When the last of them began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_at: Option<Timestamp>,
     /// Failures that count against the retry budget.
     pub failures: u32,
     /// Attempts lost since a step was last finished.
@@ -64,10 +67,14 @@ pub struct Run {
     pub next_step: u32,
     /// Where the session's next entry stands, once the run has begun.
     pub next_entry: u64,
+    /// Model calls that were answered.
     pub model_calls: u32,
     /// Time worked, over all attempts.
     pub worked_ms: u64,
     pub usage: Usage,
+    /// The model that it was asking when its journal ended, if that is not the plan's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,9 +18,43 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StepKind {
-    Model { model: String },
-    Tool { call: ToolCallRef, arguments: String, idempotent: bool },
+    Model {
+        model: String,
+        /// Which of the agent's fallbacks is asked; its own model if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fallback: Option<Fallback>,
+    },
+    Tool {
+        call: ToolCallRef,
+        arguments: String,
+        idempotent: bool,
+        /// What it gets without a call; decided when it was opened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instead: Option<Instead>,
+    },
     Wait,
+}
+
+/// A model that is asked because those before it could not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fallback {
+    /// The first is 1.
+    pub place: u32,
+    /// The ModelEndpoint's name, for people.
+    pub endpoint: String,
+    /// A model before it failed in a way that may pass: whatever becomes of this one, the run is worth another try.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_pass: bool,
+}
+
+/// How a tool call is answered without being made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "instead", rename_all = "snake_case")]
+pub enum Instead {
+    /// By what an equal call gave: the step of this run that made it.
+    Reuse { step: u32 },
+    /// By a refusal.
+    Refused { failure: Failure },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +100,12 @@ pub struct Usage {
     /// Of the output: thinking.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
+    /// What they cost, in millionths of a US dollar. Absent where no price is known, and then it is not nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+    /// Of a sum: some of the tokens have no known price, so that it was more than the cost says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_incomplete: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -79,6 +119,13 @@ impl Usage {
     }
 
     pub fn add(&mut self, other: &Usage) {
+        let has_unpriced = self.is_unpriced() || other.is_unpriced();
+        self.cost_micro_usd = match (self.cost_micro_usd, other.cost_micro_usd) {
+            (Some(cost), Some(more)) => Some(cost.saturating_add(more)),
+            (cost, more) => cost.or(more),
+        };
+        self.cost_incomplete =
+            self.cost_micro_usd.is_some() && (has_unpriced || self.cost_incomplete || other.cost_incomplete);
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.input_tokens, other.input_tokens);
         add(&mut self.output_tokens, other.output_tokens);
@@ -86,6 +133,11 @@ impl Usage {
         add(&mut self.cache_write_tokens, other.cache_write_tokens);
         add(&mut self.reasoning_tokens, other.reasoning_tokens);
         self.estimated |= other.estimated;
+    }
+
+    /// Something was used, and nothing is known of what it cost.
+    fn is_unpriced(&self) -> bool {
+        self.total() > 0 && self.cost_micro_usd.is_none()
     }
 }
 
@@ -100,10 +152,20 @@ impl Step {
 }
 
 impl StepKind {
+    /// A call of the agent's own model.
+    pub fn model(model: impl Into<String>) -> Self {
+        StepKind::Model { model: model.into(), fallback: None }
+    }
+
+    /// A tool call that is made.
+    pub fn tool(call: ToolCallRef, arguments: impl Into<String>, idempotent: bool) -> Self {
+        StepKind::Tool { call, arguments: arguments.into(), idempotent, instead: None }
+    }
+
     /// What people read in a list: the model's or the tool's name.
     pub fn name(&self) -> &str {
         match self {
-            StepKind::Model { model } => model,
+            StepKind::Model { model, .. } => model,
             StepKind::Tool { call, .. } => &call.name,
             StepKind::Wait => "wait",
         }
@@ -123,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_a_version_without_fallbacks_is_read_and_written_alike() {
+        let model = r#"{"type":"model","model":"m"}"#;
+        let tool = r#"{"type":"tool","call":{"id":"c","name":"t"},"arguments":"{}","idempotent":true}"#;
+        for old in [model, tool] {
+            let kind: StepKind = serde_json::from_str(old).unwrap();
+            assert_eq!(serde_json::to_string(&kind).unwrap(), old);
+        }
+    }
+
+    #[test]
     fn every_count_adds_up_and_none_overflows() {
         let mut sum = Usage { cache_read_tokens: u64::MAX, ..Usage::default() };
         let one = Usage {
@@ -132,8 +204,37 @@ mod tests {
             cache_read_tokens: 3,
             cache_write_tokens: 4,
             reasoning_tokens: 5,
+            cost_micro_usd: Some(6),
+            cost_incomplete: false,
         };
         sum.add(&one);
         assert_eq!(sum, Usage { cache_read_tokens: u64::MAX, ..one });
+    }
+
+    #[test]
+    fn a_sum_says_where_a_price_was_lacking_in_whatever_order_it_is_made() {
+        let unpriced = Usage { input_tokens: 1, ..Usage::default() };
+        let priced = |cost| Usage { input_tokens: 1, cost_micro_usd: Some(cost), ..Usage::default() };
+        let sum = |parts: &[Usage]| {
+            let mut sum = Usage::default();
+            parts.iter().for_each(|part| sum.add(part));
+            (sum.cost_micro_usd, sum.cost_incomplete)
+        };
+        assert_eq!(
+            sum(&[priced(2), Usage::default(), priced(3)]),
+            (Some(5), false),
+            "a tool's step used nothing"
+        );
+        assert_eq!(sum(&[unpriced, unpriced]), (None, false));
+        for parts in [
+            [unpriced, unpriced, priced(2)],
+            [priced(2), unpriced, unpriced],
+            [unpriced, priced(2), unpriced],
+        ] {
+            assert_eq!(sum(&parts), (Some(2), true));
+        }
+        let mut halves = unpriced;
+        halves.add(&priced(2));
+        assert_eq!(sum(&[priced(1), halves]), (Some(3), true));
     }
 }

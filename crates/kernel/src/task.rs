@@ -16,6 +16,7 @@ use crate::{
     queue::{Lane, Priority},
     retry::RetryPolicy,
     step::Usage,
+    trace::TraceContext,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct TaskRequest {
     pub idempotency_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Where in its caller's trace it belongs, if the caller said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl TaskRequest {

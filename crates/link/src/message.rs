@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ostler_kernel::{
-    Entry, Run, RunId, Step, TaskId,
+    Entry, Run, RunId, Step, TaskId, TraceContext,
     bundle::WriteKey,
     plan::AgentPlan,
     run::{end::Leave, journal::Progress},
@@ -110,6 +110,9 @@ pub struct Assignment {
     pub consumed_input: u64,
     /// There are inputs behind it.
     pub has_inputs: bool,
+    /// Where in a caller's trace its task belongs, if the caller said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

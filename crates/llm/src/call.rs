@@ -172,7 +172,7 @@ impl Call {
             return Err(error::read(&peer, response).await);
         }
         let draft = Draft::new(mark, tools, MAX_ANSWER);
-        read(peer, response, draft, reading).await
+        read((peer, self.request), response, draft, reading).await
     }
 
     /// The one place where a secret is looked up.
@@ -191,7 +191,7 @@ impl Call {
 }
 
 async fn read(
-    peer: Peer,
+    (peer, request): (Peer, ModelRequest),
     response: Response,
     draft: Draft,
     reading: Box<dyn Reading>,
@@ -200,10 +200,10 @@ async fn read(
     let framing = match media_type.as_deref() {
         None | Some("text/event-stream") => Framing::events(MAX_ANSWER),
         Some("application/x-ndjson" | "application/jsonl") => Framing::lines(MAX_ANSWER),
-        Some("application/json") => return Reader::whole(peer, response, draft, reading).await,
+        Some("application/json") => return Reader::whole((peer, request), response, draft, reading).await,
         Some(_) => return Err(error::not_an_answer(&peer, response).await),
     };
-    Ok(Reader::streaming(peer, response, draft, reading, framing))
+    Ok(Reader::streaming((peer, request), response, draft, reading, framing))
 }
 
 fn shows_images(message: &Message) -> bool {

@@ -2,7 +2,7 @@
 
 use ostler_kernel::error_code::ErrorCode;
 
-pub const CODES: [ErrorCode; 23] = [
+pub const CODES: [ErrorCode; 25] = [
     ErrorCode::new(
         "model_unreachable",
         "The endpoint's host was not found, or took no connection.",
@@ -32,6 +32,16 @@ pub const CODES: [ErrorCode; 23] = [
         "model_overloaded",
         "The vendor answered 503 or 529.",
         "Tried again by itself; give the task a `retry` with a longer `backoff`.",
+    ),
+    ErrorCode::new(
+        "model_endpoint_busy",
+        "The endpoint is at the `limits` of its ModelEndpoint, and no turn came in time.",
+        "The run sleeps and comes back by itself, without using a retry. Raise the limits, or start fewer tasks at once.",
+    ),
+    ErrorCode::new(
+        "model_circuit_open",
+        "The endpoint failed too often in a row, and is left alone for a while.",
+        "Tried again by itself; look at the errors before this one. `breaker` in the ModelEndpoint says how often and how long.",
     ),
     ErrorCode::new(
         "model_server_error",

@@ -26,19 +26,26 @@ mod stream;
 mod codes;
 pub mod estimate;
 mod failure;
+mod limits;
+mod priced;
+mod prices;
 mod redacting;
+mod tokenizer;
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt};
 use ostler_kernel::{Block, ErrorClass, Failure, Role, plan::ModelPlan, step::Usage};
 
 pub use codes::CODES;
 pub use estimate::estimate;
+pub use limits::Limited;
 /// The client that [`Registry::standard`] is given, for whoever equips a worker.
 pub use ostler_net as net;
 pub use ostler_secrets as secrets;
 pub use ostler_secrets::Secrets;
+pub use priced::Priced;
+pub use prices::{BadPrices, Prices};
 pub use redacting::Redacting;
 pub use registry::{Provider, Registry};
 
@@ -126,6 +133,12 @@ pub trait Gateway: Send + Sync {
     /// Begins the call. The stream ends after its first error or [`Part::Done`]; one that ends without
     /// either was cut. Dropping it interrupts the call.
     fn stream(&self, request: ModelRequest) -> Parts;
+}
+
+impl<G: Gateway + ?Sized> Gateway for Arc<G> {
+    fn stream(&self, request: ModelRequest) -> Parts {
+        (**self).stream(request)
+    }
 }
 
 /// Calls the model, showing text and thinking to `watch` as they come.

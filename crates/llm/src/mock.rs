@@ -1,5 +1,6 @@
 //! A model that needs no network and no key, and always says the same to the same: what a newcomer meets
-//! before an endpoint is configured. It calls the first tool it is offered and then tells what the tool said.
+//! before an endpoint is configured. It calls the first tool it is offered and then tells what the tool said. Where an
+//! answer must follow a schema, and there is no tool, it does.
 
 use std::{sync::Arc, time::Duration};
 
@@ -70,7 +71,10 @@ fn answer(request: &ModelRequest) -> Vec<Part> {
         Some(_) if !results.is_empty() => say(request, &tell(&results)),
         Some(offer) => call(request, chosen(&request.tools, &asked).unwrap_or(offer), &asked),
         None if !results.is_empty() => say(request, &tell(&results)),
-        None => say(request, &greet(&asked)),
+        None => match &request.output_schema {
+            Some(schema) => say(request, &argument(schema, &asked).to_string()),
+            None => say(request, &greet(&asked)),
+        },
     }
 }
 

@@ -213,6 +213,7 @@ mod tests {
             options: options.iter().map(pair).collect(),
             secret_ref: None,
             allow_private: false,
+            ..ModelPlan::default()
         };
         Options::read(&endpoint, &[KNOWN])
     }

@@ -122,6 +122,7 @@ mod tests {
             options: Default::default(),
             secret_ref: None,
             allow_private: false,
+            ..ModelPlan::default()
         };
         let request = ModelRequest {
             endpoint,

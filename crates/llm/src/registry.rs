@@ -128,6 +128,7 @@ mod tests {
             options: BTreeMap::new(),
             secret_ref: None,
             allow_private: false,
+            ..ModelPlan::default()
         };
         let request = ModelRequest {
             endpoint,

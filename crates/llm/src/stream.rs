@@ -7,10 +7,10 @@ use ostler_kernel::Failure;
 use ostler_net::Response;
 
 use crate::{
-    Part,
+    ModelRequest, Part,
     call::{Peer, Reading},
     draft::Draft,
-    failure,
+    estimate, failure,
     lines::LineReader,
     sse::SseReader,
 };
@@ -66,22 +66,24 @@ pub(crate) struct Reader {
     reading: Box<dyn Reading>,
     /// None once the whole answer was given.
     draft: Option<Draft>,
+    /// What was asked, in case the vendor doesn't say what that took.
+    request: ModelRequest,
 }
 
 impl Reader {
     pub(crate) fn streaming(
-        peer: Peer,
+        (peer, request): (Peer, ModelRequest),
         response: Response,
         draft: Draft,
         reading: Box<dyn Reading>,
         framing: Framing,
     ) -> Self {
-        Self { peer, response: Some(response), framing, reading, draft: Some(draft) }
+        Self { peer, response: Some(response), framing, reading, draft: Some(draft), request }
     }
 
     /// Reads an answer that comes in one piece.
     pub(crate) async fn whole(
-        peer: Peer,
+        (peer, request): (Peer, ModelRequest),
         mut response: Response,
         mut draft: Draft,
         mut reading: Box<dyn Reading>,
@@ -94,7 +96,7 @@ impl Reader {
             return Err(failure::bad_answer(&peer.endpoint, "there is no answer in it"));
         }
         let framing = Framing::events(0);
-        Ok(Self { peer, response: None, framing, reading, draft: Some(draft) })
+        Ok(Self { peer, response: None, framing, reading, draft: Some(draft), request })
     }
 
     /// More text or thinking, all that has come at once, or the whole answer at the end.
@@ -108,7 +110,9 @@ impl Reader {
             }
             let Some(response) = self.response.as_mut() else {
                 self.reading.end(&mut draft);
-                return Ok(Part::Done(draft.complete()));
+                let mut completion = draft.complete();
+                completion.usage.get_or_insert_with(|| estimate::count(&self.request, &completion.blocks));
+                return Ok(Part::Done(completion));
             };
             if draft.is_closed {
                 response.await_end(END_PATIENCE).await;

@@ -32,6 +32,7 @@ fn request(base_url: String) -> ModelRequest {
         options: BTreeMap::new(),
         secret_ref: Some("openai".into()),
         allow_private: true,
+        ..ModelPlan::default()
     };
     let blocks = vec![Block::Text { text: "hi".into() }];
     let messages = vec![Message { role: Role::User, blocks }];

@@ -9,6 +9,7 @@ use crate::{
     body::{NotedBody, Sent},
     dns::{Nameservers, Resolver, System},
     hop::Hop,
+    outgoing,
     pools::Pools,
     proxy::Judge,
     tls,
@@ -60,7 +61,8 @@ impl Client {
 
     /// Makes the call and gives its answer as soon as the head of it is there. Dropping the future or the
     /// answer closes the connection, so that the other side can notice.
-    pub async fn send(&self, request: Request) -> Result<Response, NetError> {
+    pub async fn send(&self, mut request: Request) -> Result<Response, NetError> {
+        outgoing::stamp(&mut request.headers);
         let (timeouts, max_body) = (request.timeouts, request.max_body);
         let mut watchdog = Watchdog::new(self.inner.runtime.clone(), timeouts.total);
         let mut hop = Hop::first(request)?;

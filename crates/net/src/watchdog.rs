@@ -12,6 +12,8 @@ use std::{
 
 use ostler_kernel::{Runtime, runtime::BoxFuture};
 
+use crate::outgoing;
+
 /// What a call waited for in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
@@ -66,6 +68,9 @@ impl Watchdog {
         let mut since = None;
         poll_fn(|cx| {
             if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                if let Some(since) = since {
+                    outgoing::waited(self.runtime.monotonic().saturating_sub(since));
+                }
                 return Poll::Ready(Ok(value));
             }
             let since = *since.get_or_insert_with(|| self.runtime.monotonic());

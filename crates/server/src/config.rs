@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use ostler_control::secrets::{Redactor, SecretText};
+use ostler_control::{
+    secrets::{Redactor, SecretText},
+    telemetry::Telemetry,
+};
 
 use crate::{Limits, SetupToken, StoreAddress};
 
@@ -50,6 +53,8 @@ pub struct ServerConfig {
     pub keep_workers: Option<Duration>,
     /// Names of the model providers that workers have. If there are none, any name is taken.
     pub providers: Vec<String>,
+    /// Told of tasks and attempts.
+    pub telemetry: Telemetry,
     /// A backup to put in the store's place before it is opened.
     pub restore: Option<PathBuf>,
     /// Replace a store that is there already; it is kept beside.
@@ -87,6 +92,7 @@ impl Default for ServerConfig {
             keep_sessions: None,
             keep_workers: None,
             providers: Vec::new(),
+            telemetry: Telemetry::default(),
             restore: None,
             force_restore: false,
         }

@@ -17,7 +17,11 @@ use bytes::Bytes;
 use http::{Request, request::Parts};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
-use ostler_control::{Control, secrets::Redactor};
+use ostler_control::{
+    Control, ControlError,
+    secrets::Redactor,
+    telemetry::{Family, Telemetry},
+};
 use ostler_kernel::Runtime;
 use ostler_link::grpc::server::LinkServer;
 use tokio::sync::{Semaphore, watch};
@@ -30,7 +34,7 @@ use crate::{
     hosts::Hosts,
     limits::{Account, Limits, Payer, Permit, Rates, Streams, Within, counted, is_over},
     listen::{Phase, reached},
-    metrics::Requests,
+    metrics::{self, Requests},
     problem::Problem,
     request_id::{REQUEST_ID, RequestIds},
     routes,
@@ -67,9 +71,17 @@ pub struct App {
     pub key_source: KeySource,
     /// One turns the keys at a time.
     pub turning: Semaphore,
+    pub telemetry: Telemetry,
 }
 
 impl App {
+    /// All that is counted and known of this process.
+    pub async fn figures(&self) -> Result<Vec<Family>, ControlError> {
+        let gauges = self.control.gauges().await?;
+        let figures = self.control.meter().figures();
+        Ok(metrics::families(&figures, &gauges, &self.requests.figures(), self.telemetry.families()))
+    }
+
     /// A place among those who watch, held as long as they do.
     pub fn room_for_a_watch(&self, caller: &Caller) -> Result<Permit, Problem> {
         self.watches.open(Account::of(caller))

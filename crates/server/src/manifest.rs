@@ -4,6 +4,7 @@ mod yaml;
 
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::NewTask;
+use ostler_kernel::TraceContext;
 use ostler_spec::{ApiVersion, Kind, Parsed, Path, Resource};
 use serde_json::{Map, Value, json};
 
@@ -90,12 +91,26 @@ pub fn task(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result
     };
     check_kind(Kind::Task, &resource)?;
     parameters.caller()?.check_resource(&resource)?;
+    let trace = trace(headers, &resource)?;
     let mut task =
         NewTask::from_resource(resource).ok_or_else(|| wrong_kind(Kind::Task, "something else"))?;
     if !is_named {
         task.name = None;
     }
+    task.trace = trace;
     Ok(task)
+}
+
+/// Where the task belongs in its caller's trace: as its annotations say, on purpose, or else as the request does. A header
+/// that can't be read is as good as none: programs send it by themselves.
+fn trace(headers: &HeaderMap, resource: &Resource) -> Result<Option<TraceContext>, Problem> {
+    let annotated = ostler_control::annotated_trace(&resource.metadata.annotations).map_err(|error| {
+        let problem = ostler_spec::Problem::new(Path::of("metadata.annotations"), error.to_string());
+        Problem::invalid_manifest(&[problem])
+    })?;
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let sent = || TraceContext::read(header("traceparent")?, header("tracestate")).ok();
+    Ok(annotated.or_else(sent))
 }
 
 /// What someone found out about a resource.

@@ -15,10 +15,11 @@ use ostler_control::{
         StoreError,
         sqlite::{OpenError, RestoreError},
     },
+    telemetry::{Family, Source},
 };
 use ostler_kernel::{
     Runtime,
-    runtime::{AbortOnDrop, timeout},
+    runtime::{AbortOnDrop, BoxFuture, timeout},
 };
 use ostler_link::WorkerPort;
 use tokio::{
@@ -151,6 +152,7 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
         redactor: config.redactor.clone(),
         key_source,
         turning: Semaphore::new(1),
+        telemetry: config.telemetry.clone(),
     });
     let acceptor = Acceptor {
         gate: Arc::new(Gate::new(Arc::clone(&app), config.limits)),
@@ -221,6 +223,21 @@ impl Server {
         &self.app.control
     }
 
+    /// Gives all figures of this process whenever it is asked, as long as the server is there.
+    pub fn figures(&self) -> Source {
+        let (app, telemetry) = (Arc::downgrade(&self.app), self.app.telemetry.clone());
+        Arc::new(move || -> BoxFuture<'static, Vec<Family>> {
+            let (app, telemetry) = (app.upgrade(), telemetry.clone());
+            Box::pin(async move {
+                let figures = match app {
+                    Some(app) => app.figures().await.ok(),
+                    None => None,
+                };
+                figures.unwrap_or_else(|| telemetry.families())
+            })
+        })
+    }
+
     /// For a worker in the same process.
     pub fn worker_port(&self) -> Arc<dyn WorkerPort> {
         Arc::clone(&self.app.control) as _
@@ -274,6 +291,7 @@ fn of_control(config: &ServerConfig, keys: KeyRing) -> ControlConfig {
         keep_sessions: config.keep_sessions,
         keep_workers: config.keep_workers,
         providers: config.providers.clone(),
+        telemetry: config.telemetry.clone(),
     }
 }
 

@@ -50,9 +50,11 @@ pub enum Last {
 }
 
 pub fn stream(app: &App, source: impl Source) -> Response {
+    // Whoever is cut off before anything has happened must know behind what to go on as well.
+    let first = if source.position().is_some() { Duration::ZERO } else { KEEP_ALIVE };
     let reader = Reader {
         source,
-        alive: app.runtime.sleep(KEEP_ALIVE),
+        alive: app.runtime.sleep(first),
         runtime: Arc::clone(&app.runtime),
         phase: app.phase.clone(),
     };

@@ -9,14 +9,15 @@ use crate::duration::GoDuration;
 use crate::execution_policy::{self, ExecutionPolicy};
 use crate::fields::Fields;
 use crate::kind::{Declared, Refusals};
-use crate::problem::Problem;
+use crate::output_schema;
+use crate::problem::{Path, Problem};
 use crate::reference::Reference;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
     /// The ModelEndpoint that answers.
     pub model_ref: Reference,
-    /// Tried in order when the model fails in a way that may pass.
+    /// Asked in order when the model before can't answer: it is down, overloaded, or not to be had with this key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback_model_refs: Vec<Reference>,
     /// The system prompt.
@@ -95,28 +96,28 @@ choice! {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentExecution {
-    /// Whether the tools it calls are prescribed.
+    /// Whether the tools it calls are prescribed: `contract` holds it to those of `tool_sequence`.
     pub profile: ExecutionProfile,
-    /// The tools a contract demands, in any order.
+    /// The tools a contract demands, in any order: each is called and goes well, and no others are called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_sequence: Vec<Reference>,
-    /// What the output must contain.
+    /// Texts that the output must contain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_output_markers: Vec<String>,
-    /// What a call that was made before gets: its result again, or an error.
+    /// What a call gets that went well before in the same run: its result again, an error, or (`allow`) it is made anew.
     pub duplicate_tool_call_policy: DuplicateToolCall,
-    /// What a run comes to that breaks its contract.
+    /// What comes of a run that breaks its contract: it fails, or it is told (`observe`).
     pub on_contract_violation: ContractViolation,
     /// Whether the model is asked again after a tool, or the tool's answer is the output.
     pub tool_use_behavior: ToolUseBehavior,
-    /// A JSON schema that the output must fit.
+    /// A JSON schema that the output must fit. If it doesn't, the model is told what is wrong and asked once more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
 }
 
 choice! { ExecutionProfile { #[default] Dynamic = "dynamic", Contract = "contract" } }
 
-choice! { DuplicateToolCall { #[default] ShortCircuit = "short_circuit", Deny = "deny" } }
+choice! { DuplicateToolCall { #[default] ShortCircuit = "short_circuit", Deny = "deny", Allow = "allow" } }
 
 choice! { ContractViolation { #[default] NonRetryableError = "non_retryable_error", Observe = "observe" } }
 
@@ -164,38 +165,10 @@ impl AgentSpec {
     fn refusals(&self) -> Vec<Problem> {
         let mut refusals = Refusals::none();
         refusals.refuse_if(self.runner != Runner::React, "spec.runner", format!("runner {}", self.runner));
-        refusals.refuse_if(
-            !self.fallback_model_refs.is_empty(),
-            "spec.fallback_model_refs",
-            "the field fallback_model_refs",
-        );
         refusals.refuse_if(!self.roles.is_empty(), "spec.roles", "the field roles");
         refusals.refuse_if(!self.memory.is_unset(), "spec.memory", "the field memory");
-        self.execution.refuse_unsupported(&mut refusals);
         self.policy.refuse_unsupported(&mut refusals);
         refusals.into_problems()
-    }
-}
-
-impl AgentExecution {
-    fn refuse_unsupported(&self, refusals: &mut Refusals) {
-        let default = Self::default();
-        let used = [
-            ("profile", self.profile != default.profile),
-            ("tool_sequence", !self.tool_sequence.is_empty()),
-            ("required_output_markers", !self.required_output_markers.is_empty()),
-            (
-                "duplicate_tool_call_policy",
-                self.duplicate_tool_call_policy != default.duplicate_tool_call_policy,
-            ),
-            ("on_contract_violation", self.on_contract_violation != default.on_contract_violation),
-            ("tool_use_behavior", self.tool_use_behavior != default.tool_use_behavior),
-            ("output_schema", self.output_schema.is_some()),
-        ];
-        for (field, used) in used {
-            let what = format!("execution.{field} other than its default");
-            refusals.refuse_if(used, &format!("spec.execution.{field}"), what);
-        }
     }
 }
 
@@ -224,6 +197,21 @@ impl Declared for AgentSpec {
             runner: fields.optional("runner").unwrap_or_default(),
             policy: fields.child("policy", execution_policy::read),
         }
+    }
+
+    /// A contract that names what the agent can't call could never be kept.
+    fn mistakes(&self) -> Vec<Problem> {
+        if self.execution.profile != ExecutionProfile::Contract {
+            return Vec::new();
+        }
+        let comes_with_memory = |tool: &Reference| tool.name.starts_with("memory.");
+        let named = self.execution.tool_sequence.iter().enumerate();
+        let others = named.filter(|(_, tool)| !comes_with_memory(tool) && !self.tools.contains(tool));
+        let told = others.map(|(index, tool)| {
+            let path = Path::of("spec.execution.tool_sequence").index(index);
+            Problem::new(path, format!("{tool} is not among the agent's tools"))
+        });
+        told.collect()
     }
 
     fn unsupported(&self) -> Vec<Problem> {
@@ -269,33 +257,10 @@ fn read_execution(fields: &mut Fields<'_, '_>) -> AgentExecution {
     if execution.profile == ExecutionProfile::Contract && execution.tool_sequence.is_empty() {
         fields.refuse("tool_sequence", "required when profile is contract");
     }
-    if let Some(complaint) = execution.output_schema.as_ref().and_then(output_schema_complaint) {
+    if let Some(complaint) = execution.output_schema.as_ref().and_then(output_schema::complaint) {
         fields.refuse("output_schema", complaint);
     }
     execution
-}
-
-const MAX_SCHEMA_DEPTH: usize = 10;
-const MAX_SCHEMA_BYTES: usize = 64 << 10;
-
-fn output_schema_complaint(schema: &Json) -> Option<String> {
-    if schema.get("type").is_none() {
-        Some("expected a JSON schema with a type at its root".to_owned())
-    } else if depth(schema) > MAX_SCHEMA_DEPTH {
-        Some(format!("expected a JSON schema of at most {MAX_SCHEMA_DEPTH} levels"))
-    } else if schema.to_string().len() > MAX_SCHEMA_BYTES {
-        Some(format!("expected a JSON schema of at most {MAX_SCHEMA_BYTES} bytes"))
-    } else {
-        None
-    }
-}
-
-fn depth(json: &Json) -> usize {
-    match json {
-        Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Json::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => 0,
-    }
 }
 
 fn read_limits(fields: &mut Fields<'_, '_>) -> AgentLimits {

@@ -57,16 +57,8 @@ const SEALED_SECRET: &[Later] = &[part("kind", "it is not kept either: `ostler s
 
 const AGENT: &[Later] = &[
     part("spec.runner", "other than `react`"),
-    all("spec.fallback_model_refs"),
     all("spec.roles"),
     all("spec.memory"),
-    part("spec.execution.profile", ANOTHER),
-    all("spec.execution.tool_sequence"),
-    all("spec.execution.required_output_markers"),
-    part("spec.execution.duplicate_tool_call_policy", ANOTHER),
-    part("spec.execution.on_contract_violation", ANOTHER),
-    part("spec.execution.tool_use_behavior", ANOTHER),
-    all("spec.execution.output_schema"),
     part("spec.policy.security", ANOTHER),
     part("spec.policy.ask", ANOTHER),
     part("spec.policy.runtime", ANOTHER),

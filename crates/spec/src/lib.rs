@@ -46,6 +46,7 @@ mod fields;
 mod image;
 mod leaves;
 mod node;
+pub mod output_schema;
 mod problem;
 mod reader;
 mod suggest;
@@ -71,7 +72,9 @@ pub use leaves::{Leaf, leaves};
 pub use manifest::{MAX_BYTES, Origin, Parsed, from_json, parse, parse_with_notices};
 pub use mcp_server::McpServerSpec;
 pub use memory::MemorySpec;
-pub use model_endpoint::{EndpointAuth, ModelEndpointSpec, PROVIDERS};
+pub use model_endpoint::{
+    Dollars, EndpointAuth, EndpointBreaker, EndpointLimits, EndpointPrice, ModelEndpointSpec, PROVIDERS,
+};
 pub use node::MAX_DEPTH;
 pub use problem::{Location, Path, Problem, Segment};
 pub use quota::QuotaSpec;

@@ -1,5 +1,7 @@
 //! ModelEndpoint: a vendor, an address, a model, a credential.
 
+mod terms;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -8,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::fields::Fields;
 use crate::kind::Declared;
 use crate::reference::SecretRef;
+use crate::resource::check_name;
 use crate::url;
+
+pub use terms::{Dollars, EndpointBreaker, EndpointLimits, EndpointPrice};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelEndpointSpec {
@@ -21,6 +26,10 @@ pub struct ModelEndpointSpec {
     pub base_url: String,
     /// The model that is asked.
     pub default_model: String,
+    /// Other names that agents may give as their `model_ref`, each with the model of this endpoint that is asked then. An
+    /// endpoint of that name goes before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, String>,
     /// How the model is asked; keys in lower case. One that the provider doesn't know fails when it is used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
@@ -30,6 +39,15 @@ pub struct ModelEndpointSpec {
     /// Lets the endpoint live at a private address; one of `ollama` may anyway.
     #[serde(rename = "allowPrivate", default)]
     pub allow_private: bool,
+    /// How much is asked of it at most.
+    #[serde(default, skip_serializing_if = "EndpointLimits::is_unset")]
+    pub limits: EndpointLimits,
+    /// When it is left alone because it fails.
+    #[serde(default, skip_serializing_if = "EndpointBreaker::is_unset")]
+    pub breaker: EndpointBreaker,
+    /// What it costs; without it, what the table of prices says of its models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<EndpointPrice>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -90,12 +108,30 @@ impl Declared for ModelEndpointSpec {
         Self {
             base_url: base_url.unwrap_or_else(|| default_base_url(&provider).to_owned()),
             default_model: fields.required("default_model"),
+            aliases: read_aliases(fields),
             options: read_options(fields),
             auth: fields.child("auth", EndpointAuth::read),
             allow_private: fields.flag("allowPrivate").unwrap_or(false),
+            limits: fields.child("limits", EndpointLimits::read),
+            breaker: fields.child("breaker", EndpointBreaker::read),
+            price: fields.optional_child("price", EndpointPrice::read),
             provider,
         }
     }
+}
+
+/// They are named as resources are.
+fn read_aliases(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+    let aliases = fields.strings("aliases");
+    for (alias, model) in &aliases {
+        if let Err(error) = check_name(alias) {
+            fields.refuse_in("aliases", alias, error.to_string());
+        }
+        if model.trim().is_empty() {
+            fields.refuse_in("aliases", alias, "expected the name of a model");
+        }
+    }
+    aliases
 }
 
 fn read_options(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {

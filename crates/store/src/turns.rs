@@ -12,6 +12,10 @@ use ostler_kernel::{
 
 use crate::planted::{Bug, Planted};
 
+/// Workers whose last claims are remembered. Past it all are forgotten: a claim that was overtaken on its way is then served once,
+/// and what it is given comes back with its worker's next renewal.
+const ROOM: usize = 10_000;
+
 #[derive(Clone, Default)]
 pub struct Turns {
     /// How often each namespace was served lately.
@@ -32,6 +36,9 @@ impl Turns {
 
     fn overtook(&mut self, lease: &Lease) -> bool {
         let this = (lease.incarnation, lease.claim);
+        if self.asked.len() >= ROOM && !self.asked.contains_key(&lease.worker) {
+            self.asked.clear();
+        }
         let last = self.asked.entry(lease.worker.clone()).or_insert(this);
         *last = this.max(*last);
         this < *last

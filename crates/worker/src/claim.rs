@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ostler_link::{Assignment, ClaimRequest, LinkError, WorkerPortExt};
+use tracing::Instrument as _;
 
 use crate::{Incarnation, Over, insist, run_port::RunPort, secrets::as_holder};
 
@@ -43,12 +44,15 @@ impl Incarnation {
         let (held, caller) = (Arc::clone(&self.held), self.caller.clone());
         let runner = Arc::clone(&self.equipment.runner);
         let work = async move {
-            let running = async {
+            let trace = Arc::clone(port.trace());
+            let span =
+                tracing::error_span!("run", task = %port.task(), run = %id, trace_id = %trace.trace_id());
+            let running = trace.scope(async {
                 if let Err(stopped) = runner.run(&*port).await {
-                    tracing::debug!(run = %id, %stopped, "stopped");
+                    tracing::debug!(%stopped, "stopped");
                 }
-            };
-            as_holder(caller, Arc::clone(&held), running).await;
+            });
+            as_holder(caller, Arc::clone(&held), running.instrument(span)).await;
             held.remove(id, epoch);
         };
         let spawned = self.equipment.runtime.spawn("run", Box::pin(work));

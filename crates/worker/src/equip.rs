@@ -10,7 +10,9 @@ use ostler_agent::{
 use ostler_kernel::Runtime;
 use ostler_link::WorkerPort;
 
-use crate::{Equipment, secrets::KeptSecrets};
+use ostler_telemetry::Telemetry;
+
+use crate::{Equipment, observed::Observed, secrets::KeptSecrets};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EquipError {
@@ -42,13 +44,31 @@ impl Equipment {
         let kept = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
         let secrets = Secrets::kept_or_environment(kept, redactor.clone());
         let gateway = llm::Registry::standard(client.clone(), runtime.clone(), secrets.clone())?;
+        let gateway = llm::Limited::new(gateway, Arc::clone(&runtime));
         let toolbox = tools::Registry::standard(client, runtime.clone(), secrets)?;
+        let gateway = llm::Redacting::new(gateway, redactor.clone());
+        let toolbox = tools::Redacting::new(toolbox, redactor.clone());
         Ok(Self {
             port,
+            gateway: Arc::new(Observed::new(gateway, Arc::clone(&runtime), redactor.clone())),
+            toolbox: Arc::new(Observed::new(toolbox, Arc::clone(&runtime), redactor)),
             runtime,
-            gateway: Arc::new(llm::Redacting::new(gateway, redactor.clone())),
-            toolbox: Arc::new(tools::Redacting::new(toolbox, redactor)),
-            runner: Arc::new(React),
+            runner: Arc::new(React::default()),
+            telemetry: Telemetry::default(),
         })
+    }
+
+    /// Tells of steps to this one.
+    #[must_use]
+    pub fn telling(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Adds what calls of models cost.
+    #[must_use]
+    pub fn with_prices(mut self, prices: llm::Prices) -> Self {
+        self.gateway = Arc::new(llm::Priced::new(self.gateway, prices));
+        self
     }
 }

@@ -6,11 +6,14 @@
 
 mod claim;
 mod codes;
+mod content;
 mod deltas;
 mod equip;
 mod held;
+mod observed;
 mod renew;
 mod run_port;
+mod run_trace;
 mod secrets;
 mod signals;
 
@@ -35,12 +38,14 @@ pub use codes::codes;
 pub use equip::{EquipError, model_providers};
 pub use ostler_agent::llm::net::{NetConfig, ProxyConfig};
 pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
+pub use ostler_agent::llm::{BadPrices, Prices};
 /// What whoever starts a worker needs besides.
 pub use ostler_kernel::{Runtime, worker::Offer};
 pub use ostler_link::{
     TokioRuntime,
     grpc::client::{Dial, DialError, RemotePort, ServerAddress},
 };
+pub use ostler_telemetry as telemetry;
 pub use secrets::KeptSecrets;
 
 /// How long steps under way may take to finish once the worker is told to stop.
@@ -64,6 +69,8 @@ pub struct Equipment {
     pub gateway: Arc<dyn Gateway>,
     pub toolbox: Arc<dyn Toolbox>,
     pub runner: Arc<dyn Runner>,
+    /// Told of the steps that are finished.
+    pub telemetry: telemetry::Telemetry,
 }
 
 /// Starts the worker in the background.

@@ -12,7 +12,7 @@ use ostler_agent::{
     tools::Toolbox,
 };
 use ostler_kernel::{
-    Runtime,
+    Runtime, TaskId,
     bundle::WriteKey,
     run::{end::Leave, journal::Progress},
     task::input::Input,
@@ -23,10 +23,11 @@ use ostler_link::{
 };
 use tokio::sync::mpsc;
 
-use crate::{Equipment, Incarnation, held::Held, insist};
+use crate::{Equipment, Incarnation, held::Held, insist, run_trace::RunTrace};
 
 pub struct RunPort {
     start: RunStart,
+    trace: Arc<RunTrace>,
     caller: Caller,
     equipment: Equipment,
     stopping: Arc<AtomicBool>,
@@ -42,11 +43,13 @@ pub struct RunPort {
 
 impl RunPort {
     pub(crate) fn new(assignment: Assignment, incarnation: &Incarnation) -> Self {
-        let Assignment { run, plan, context, open_steps, consumed_input, has_inputs } = assignment;
+        let Assignment { run, plan, context, open_steps, consumed_input, has_inputs, trace } = assignment;
+        let start = RunStart { run, plan, context, open_steps, consumed_input };
         Self {
-            written: AtomicU64::new(run.journal),
+            trace: RunTrace::new(&start, trace, &incarnation.equipment.telemetry),
+            written: AtomicU64::new(start.run.journal),
             writing: AtomicBool::new(false),
-            start: RunStart { run, plan, context, open_steps, consumed_input },
+            start,
             caller: incarnation.caller.clone(),
             equipment: incarnation.equipment.clone(),
             stopping: Arc::clone(&incarnation.stopping),
@@ -60,6 +63,14 @@ impl RunPort {
     /// Of the lease it works under.
     pub fn epoch(&self) -> u64 {
         self.start.run.epoch
+    }
+
+    pub fn task(&self) -> TaskId {
+        self.start.run.task
+    }
+
+    pub fn trace(&self) -> &Arc<RunTrace> {
+        &self.trace
     }
 
     pub fn input_came(&self) {
@@ -80,6 +91,7 @@ impl RunPort {
 
     /// Sends the next write until it is answered.
     async fn write(&self, progress: Progress, leave: Option<Leave>) -> Result<(), LinkError> {
+        let done = progress.done.clone();
         let number = self.written.load(Ordering::SeqCst) + 1;
         let key = WriteKey { run: self.start.run.id, epoch: self.start.run.epoch, number };
         let caller = self.caller.clone();
@@ -97,6 +109,7 @@ impl RunPort {
         self.writing.store(false, Ordering::SeqCst);
         if answer.is_ok() {
             self.written.store(number, Ordering::SeqCst);
+            self.trace.finished(&done);
         }
         answer
     }

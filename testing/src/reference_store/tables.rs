@@ -83,7 +83,6 @@ impl Tables {
             }
             Write::ForgetWorker { worker } => {
                 self.workers.remove(&worker);
-                self.asked.remove(&worker);
             }
             Write::Worker(worker) => {
                 let standing =

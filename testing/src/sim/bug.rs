@@ -17,6 +17,8 @@ pub enum Bug {
     ResentAppliedTwice,
     WakeupLostNoSweep,
     CancelKeepsEpoch,
+    /// Whoever lost a run gets its secrets nevertheless, and so begins the call that it asked for them for.
+    SecretForAnybody,
     /// One condition of one command is not looked at.
     Unchecked(Command, Condition),
 }
@@ -54,6 +56,7 @@ impl Bug {
             Bug::ResentAppliedTwice,
             Bug::WakeupLostNoSweep,
             Bug::CancelKeepsEpoch,
+            Bug::SecretForAnybody,
         ];
         let conditions = [
             (Accept, Session),

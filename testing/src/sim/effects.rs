@@ -10,8 +10,10 @@ use ostler_kernel::{
     Block, BlockerId, ErrorClass, Failure, Role, Runtime, Usage,
     run::{blocker::BlockerKind, end::Leave, journal::Progress},
 };
+use ostler_llm::secrets::{Asked, Resolver};
 use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
 use ostler_tools::{ToolRequest, Toolbox};
+use ostler_worker::KeptSecrets;
 
 use super::{rng::Rng, world::World};
 
@@ -101,7 +103,8 @@ impl Script {
         let call = |index: usize| Block::ToolCall {
             id: format!("call_{}_{index}", self.taken),
             name: if index == 0 { name.into() } else { "idem".into() },
-            arguments: "{}".into(),
+            // Two equal calls in one answer are made once.
+            arguments: format!("{{\"turn\":{}}}", self.taken),
         };
         let blocks = (0..=self.taken % 2).map(call).collect();
         Completion { blocks, finish: Finish::ToolCalls, usage }
@@ -111,11 +114,33 @@ impl Script {
 pub struct SimToolbox {
     pub world: Arc<World>,
     pub runtime: Arc<dyn Runtime>,
+    pub secrets: Arc<KeptSecrets>,
+}
+
+/// As the simulated clients declare it.
+pub const SECRET: &str = "simulated-secret";
+
+impl SimToolbox {
+    /// Asks for the tool's secret until there is an answer; whoever lost the run is stopped meanwhile.
+    async fn resolve(&self, request: &ToolRequest) {
+        let Some(auth) = &request.tool.auth else { return };
+        let asked = Asked { reference: &auth.secret_ref, step: &request.request_id };
+        loop {
+            match self.secrets.find(&asked).await {
+                Ok(Some(secret)) if secret.expose() == SECRET => return,
+                Ok(found) => self.world.violate(format!("{}: another secret: {found:?}", request.request_id)),
+                Err(failure) if failure.is_retryable() => {}
+                Err(failure) => self.world.violate(format!("{}: {failure}", request.request_id)),
+            }
+            self.runtime.sleep(Duration::from_millis(50)).await;
+        }
+    }
 }
 
 #[async_trait]
 impl Toolbox for SimToolbox {
     async fn call(&self, request: ToolRequest) -> Result<String, Failure> {
+        self.resolve(&request).await;
         self.world.effect_began("tool", &request.request_id, request.tool.idempotent);
         let (delay, fate) = self.world.draw(|rng| (duration(rng), rng.below(25)));
         self.runtime.sleep(Duration::from_millis(delay)).await;
@@ -150,13 +175,13 @@ impl Runner for SimRunner {
             let blocker = BlockerId::new(port.runtime());
             let kind = if text.contains(" approval") { BlockerKind::Approval } else { BlockerKind::Input };
             if kind == BlockerKind::Approval && start.run.attempt > 1 {
-                return React.run(port).await;
+                return React::default().run(port).await;
             }
             let leave = Leave::Wait { blocker, kind, summary: "simulated".into() };
             if port.leave(Progress::default(), leave).await? == Departure::Left {
                 return Ok(());
             }
         }
-        React.run(port).await
+        React::default().run(port).await
     }
 }

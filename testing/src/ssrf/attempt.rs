@@ -151,6 +151,7 @@ impl Shipped {
             options: BTreeMap::from([("connect_timeout_ms".into(), wait)]),
             secret_ref: None,
             allow_private,
+            ..ModelPlan::default()
         };
         let blocks = vec![Block::Text { text: "hi".into() }];
         let messages = vec![Message { role: Role::User, blocks }];

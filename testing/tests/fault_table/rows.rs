@@ -9,6 +9,9 @@ use crate::setup::Vendor;
 /// What a task gives that ends well.
 pub const ANSWER: &str = "the answer is forty-two, as everybody knows";
 
+/// The same where it must be JSON.
+const JSON_ANSWER: &str = "{\"answer\":\"forty-two, as everybody knows\"}";
+
 #[derive(Debug)]
 pub struct Row {
     pub rule: Rule,
@@ -43,6 +46,25 @@ pub enum Rule {
     Retry3,
     /// The answer comes in many small pieces.
     Streaming,
+    /// Another endpoint stands behind, which answers.
+    Fallback,
+    /// The same, and the first one gives a call half a second.
+    HastyFallback,
+    /// The output must fit a schema, and does.
+    Schema,
+    /// It fits only when it is asked for once more; the fault is in the first answer.
+    SchemaAgain,
+    /// It never fits.
+    SchemaNever,
+    /// The tool must have worked, and the answer holds a marker; the fault is in the turn that calls the tool. Whoever
+    /// answers without it is asked again, and calls it then.
+    Contract,
+    /// The run ends with its first tool.
+    StopFirst,
+    /// The call of the faulty turn is made a second time.
+    Reuse,
+    /// The same, where it is denied.
+    Deny,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +76,10 @@ pub enum Ends<'c> {
 }
 
 use Ends::{DeadLetter, Failed, Well};
-use Rule::{AfterTool, Answer, Hasty, MaxSteps, Parallel, Retry3, Streaming, Timeout, TokenBudget, ToolTurn};
+use Rule::{
+    AfterTool, Answer, Contract, Deny, Fallback, Hasty, HastyFallback, MaxSteps, Parallel, Retry3, Reuse,
+    Schema, SchemaAgain, SchemaNever, StopFirst, Streaming, Timeout, TokenBudget, ToolTurn,
+};
 
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
@@ -160,6 +185,66 @@ pub const ROWS: &[Row] = &[
     row(Streaming, Fault::Slow, Well, 1),
     row(Streaming, Fault::Length, Failed("model_answer_cut"), 1),
     row(Streaming, Fault::NoUsage, Well, 1),
+
+    // Two tries, then the other endpoint; one where trying again would take long or can't help.
+    row(Fallback, Fault::ServerError, Well, 2),
+    row(Fallback, Fault::ServerError, Well, 2).times(1),
+    row(Fallback, Fault::Overloaded, Well, 2),
+    row(Fallback, Fault::Unavailable, Well, 2),
+    row(Fallback, Fault::RateLimitedBare, Well, 2),
+    row(Fallback, Fault::Close, Well, 2),
+    row(Fallback, Fault::CutText, Well, 2),
+    row(Fallback, Fault::BadChunk, Well, 2),
+    row(Fallback, Fault::Html, Well, 2),
+    row(Fallback, Fault::Empty, Well, 2),
+    row(Fallback, Fault::Unauthorized, Well, 1),
+    row(Fallback, Fault::Quota, Well, 1),
+    row(HastyFallback, Fault::Hang, Well, 1).any_calls(),
+    row(HastyFallback, Fault::Stall, Well, 1).any_calls(),
+    // What is said of the conversation itself is said for all endpoints.
+    row(Fallback, Fault::ContextLength, Failed("model_context_overflow"), 1),
+    row(Fallback, Fault::Refusal, Failed("model_refused"), 1),
+    row(Fallback, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    row(Fallback, Fault::Length, Failed("model_answer_cut"), 1),
+
+    row(Schema, Fault::ServerError, Well, 2).times(1),
+    row(Schema, Fault::CutText, Well, 2).times(1),
+    row(Schema, Fault::BadChunk, Well, 2).times(1),
+    row(Schema, Fault::NoUsage, Well, 1),
+    row(Schema, Fault::Length, Failed("model_answer_cut"), 1),
+    row(Schema, Fault::Refusal, Failed("model_refused"), 1),
+    row(SchemaAgain, Fault::NoUsage, Well, 2),
+    row(SchemaAgain, Fault::Overloaded, Well, 3).times(1),
+    row(SchemaAgain, Fault::CutText, Well, 3).times(1),
+    row(SchemaNever, Fault::NoUsage, Failed("output_schema_violation"), 2),
+    row(SchemaNever, Fault::ServerError, Failed("output_schema_violation"), 3).times(1),
+
+    row(Contract, Fault::NoUsage, Well, 2),
+    row(Contract, Fault::ServerError, Well, 3).times(1),
+    row(Contract, Fault::CutTool, Well, 3).times(1),
+    row(Contract, Fault::DuplicateIds, Well, 2),
+    row(Contract, Fault::BadArguments, Well, 4),
+    row(Contract, Fault::ArrayArguments, Well, 4),
+    row(Contract, Fault::UnknownTool, Failed("agent_contract_violation"), 1),
+
+    row(StopFirst, Fault::NoUsage, Well, 1),
+    row(StopFirst, Fault::CutTool, Well, 2).times(1),
+    row(StopFirst, Fault::Overloaded, Well, 2).times(1),
+    row(StopFirst, Fault::DuplicateIds, Well, 1),
+    row(StopFirst, Fault::EmptyId, Well, 1),
+    // A call that fails ends nothing.
+    row(StopFirst, Fault::BadArguments, Well, 2),
+    row(StopFirst, Fault::UnknownTool, Well, 2),
+
+    row(Reuse, Fault::NoUsage, Well, 3),
+    row(Reuse, Fault::DuplicateIds, Well, 3),
+    row(Reuse, Fault::EmptyId, Well, 3),
+    row(Reuse, Fault::BadArguments, Well, 3),
+    row(Reuse, Fault::CutTool, Well, 4).times(1),
+    row(Deny, Fault::NoUsage, Well, 3),
+    row(Deny, Fault::DuplicateIds, Well, 3),
+    row(Deny, Fault::UnknownTool, Well, 3),
+    row(Deny, Fault::CutTool, Well, 4).times(1),
 ];
 
 const fn row(rule: Rule, fault: Fault, ends: Ends<'static>, calls: u64) -> Row {
@@ -203,6 +288,21 @@ impl Row {
         }
     }
 
+    /// What a task gives that ends well; absent where that is what a tool gave.
+    pub fn answer(&self) -> Option<&'static str> {
+        match self.rule {
+            Schema | SchemaAgain | SchemaNever => Some(JSON_ANSWER),
+            StopFirst => None,
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
+            | Streaming | Fallback | HastyFallback | Contract | Reuse | Deny => Some(ANSWER),
+        }
+    }
+
+    /// Whether all that is shown on the way is part of what it gives.
+    pub fn shows_only_its_answer(&self) -> bool {
+        !matches!(self.rule, SchemaAgain | StopFirst)
+    }
+
     /// What the model shall do, in the words of its plans.
     pub fn plan(&self) -> String {
         let fault = match self.times {
@@ -211,8 +311,15 @@ impl Row {
         };
         let tool = |n: u32| format!("tool lookup {{\"q\":\"question {n}\"}}");
         let answer = format!("text=\"{ANSWER}\"");
+        let json = format!("text={}", Value::from(JSON_ANSWER));
         match self.rule {
-            Answer | Timeout | Hasty | Retry3 => format!("{answer} {fault}"),
+            Answer | Timeout | Hasty | Retry3 | Fallback | HastyFallback => format!("{answer} {fault}"),
+            Schema => format!("{json} {fault}"),
+            SchemaAgain => format!("{answer} {fault}, {json}"),
+            SchemaNever => format!("{answer} {fault}, {answer}"),
+            Contract => format!("{} {fault}, {answer}, {}, {answer}", tool(1), tool(2)),
+            StopFirst => format!("{} {fault}, {answer}", tool(1)),
+            Reuse | Deny => format!("{} {fault}, {}, {answer}", tool(1), tool(1)),
             Streaming => format!("{answer} chunk=3 pace=1 {fault}"),
             ToolTurn => format!("{} {fault}, {answer}", tool(1)),
             AfterTool => format!("{}, {answer} {fault}", tool(1)),
@@ -224,8 +331,27 @@ impl Row {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 10] =
-        [Answer, ToolTurn, AfterTool, Parallel, MaxSteps, TokenBudget, Timeout, Hasty, Retry3, Streaming];
+    pub const ALL: [Rule; 19] = [
+        Answer,
+        ToolTurn,
+        AfterTool,
+        Parallel,
+        MaxSteps,
+        TokenBudget,
+        Timeout,
+        Hasty,
+        Retry3,
+        Streaming,
+        Fallback,
+        HastyFallback,
+        Schema,
+        SchemaAgain,
+        SchemaNever,
+        Contract,
+        StopFirst,
+        Reuse,
+        Deny,
+    ];
 
     /// The agent that is bound by it.
     pub const fn agent(self) -> &'static str {
@@ -240,6 +366,15 @@ impl Rule {
             Hasty => "hasty",
             Retry3 => "retry",
             Streaming => "streaming",
+            Fallback => "fallback",
+            HastyFallback => "hasty-fallback",
+            Schema => "schema",
+            SchemaAgain => "schema-again",
+            SchemaNever => "schema-never",
+            Contract => "contract",
+            StopFirst => "stop-first",
+            Reuse => "reuse",
+            Deny => "deny",
         }
     }
 
@@ -248,7 +383,40 @@ impl Rule {
             MaxSteps => json!({ "max_steps": 2 }),
             TokenBudget => json!({ "token_budget": 1000 }),
             Timeout => json!({ "timeout": "800ms" }),
-            Answer | ToolTurn | AfterTool | Parallel | Hasty | Retry3 | Streaming => json!({}),
+            Answer | ToolTurn | AfterTool | Parallel | Hasty | Retry3 | Streaming | Fallback
+            | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
+                json!({})
+            }
+        }
+    }
+
+    /// How the agent's runs are held to a shape.
+    pub fn execution(self) -> Value {
+        match self {
+            Schema | SchemaAgain | SchemaNever => json!({ "output_schema": {
+                "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"],
+                "additionalProperties": false,
+            }}),
+            Contract => json!({
+                "profile": "contract", "tool_sequence": ["lookup"], "required_output_markers": ["forty-two"],
+            }),
+            StopFirst => json!({ "tool_use_behavior": "stop_on_first_tool" }),
+            Deny => json!({ "duplicate_tool_call_policy": "deny" }),
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
+            | Streaming | Fallback | HastyFallback | Reuse => json!({}),
+        }
+    }
+
+    /// The endpoints that it asks, in order.
+    pub const fn endpoints(self) -> &'static [&'static str] {
+        match self {
+            Hasty => &["hasty"],
+            Fallback => &["patient", "spare"],
+            HastyFallback => &["hasty", "spare"],
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Retry3
+            | Streaming | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
+                &["patient"]
+            }
         }
     }
 
@@ -256,7 +424,8 @@ impl Rule {
         match self {
             Retry3 => 3,
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
-            | Streaming => 1,
+            | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
+            | StopFirst | Reuse | Deny => 1,
         }
     }
 }

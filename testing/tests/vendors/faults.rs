@@ -86,8 +86,10 @@ async fn every_fault_of_every_vendor_has_its_code() {
                 }
                 (Ends(finish), Ok(completion)) => {
                     assert_eq!(completion.finish, finish, "{name}");
-                    let has_usage = !matches!(fault, Fault::NoUsage | Fault::UsageNegative);
-                    assert_eq!(completion.usage.is_some(), has_usage, "{name}");
+                    let is_estimated = matches!(fault, Fault::NoUsage | Fault::UsageNegative);
+                    let usage = completion.usage.expect("counted or estimated");
+                    assert_eq!(usage.estimated, is_estimated, "{name}");
+                    assert!(usage.input_tokens > 0, "{name}");
                 }
                 _ => panic!("{name}"),
             }

@@ -118,6 +118,7 @@ impl Vendor {
             options: self.options.iter().map(owned).collect::<BTreeMap<_, _>>(),
             secret_ref: Some("model-key".into()),
             allow_private: true,
+            ..ModelPlan::default()
         }
     }
 }

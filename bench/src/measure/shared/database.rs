@@ -142,8 +142,12 @@ impl Database<'_> {
             self.copy("sessions", finished, &[("id", &session)])?,
             self.copy("steps", finished, &[("run", &run)])?,
             self.copy("entries", finished, &[("session", &session)])?,
-            // Below all that are there.
-            self.copy("events", finished, &[("task", &task), ("position", "n * 16 + seq")])?,
+            // Of the task, and not of what was declared before it. Below all that are there.
+            self.copy(
+                "events WHERE task IN (SELECT task FROM ostler.runs)",
+                finished,
+                &[("task", &task), ("position", "n * 16 + seq")],
+            )?,
         ];
         self.ask(&format!("SET synchronous_commit = off;\n{}", copies.concat()))?;
         self.ask("VACUUM ANALYZE")?;
@@ -151,8 +155,9 @@ impl Database<'_> {
         Ok(())
     }
 
-    /// SQL that writes the rows of a table so many times again, with these changes.
-    fn copy(&self, table: &str, times: usize, changes: &[(&str, &str)]) -> anyhow::Result<String> {
+    /// SQL that writes the rows of a table, or those of them that are meant, so many times again, with these changes.
+    fn copy(&self, meant: &str, times: usize, changes: &[(&str, &str)]) -> anyhow::Result<String> {
+        let (table, condition) = meant.split_once(' ').unwrap_or((meant, ""));
         let columns = self.ask(&format!(
             "SELECT column_name FROM information_schema.columns WHERE table_schema = 'ostler' AND table_name = '{table}'"
         ))?;
@@ -163,7 +168,7 @@ impl Database<'_> {
             values[place.with_context(|| format!("no {name} in {table}"))?] = changed;
         }
         Ok(format!(
-            "INSERT INTO ostler.{table} ({}) SELECT {} FROM generate_series(1, {times}) AS n, ostler.{table} ORDER BY n;\n",
+            "INSERT INTO ostler.{table} ({}) SELECT {} FROM generate_series(1, {times}) AS n, ostler.{table} {condition} ORDER BY n;\n",
             columns.join(", "),
             values.join(", ")
         ))

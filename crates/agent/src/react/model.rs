@@ -1,22 +1,21 @@
-//! The loop's model calls: limits before, retries around, and what an answer means after.
+//! The loop's model calls: limits before, retries around, another model where one can't answer.
 
 use std::time::Duration;
 
 use ostler_kernel::{
-    Block, Entry, Failure, Role, Step, StepKind, StepOutcome,
-    conversation::ToolCallRef,
+    Block, Entry, Failure, Step, StepOutcome, Usage,
+    plan::OnViolation,
     retry::{Jitter, RetryPolicy},
     run::{end::Leave, journal::Progress},
 };
 use ostler_llm::{Completion, Finish, ModelRequest, Shown, ToolOffer, complete, estimate};
 
-use super::{Loop, Next, done, limit};
+use super::{Loop, Next, answer::Answered, done, fallback, limit, output};
 use crate::{context::messages, port::Stopped};
 
-/// A model call that fails in passing is tried again at once, before the run's own retries are touched.
-const TRIES: u32 = 4;
+/// Between tries of one call, before the run's own retries are touched.
 const BACKOFF: RetryPolicy =
-    RetryPolicy { max_attempts: TRIES, backoff_ms: 250, max_backoff_ms: 8_000, jitter: Jitter::Equal };
+    RetryPolicy { max_attempts: u32::MAX, backoff_ms: 250, max_backoff_ms: 8_000, jitter: Jitter::Equal };
 
 /// Longer than this nobody holds a slot to wait: the run sleeps.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -26,36 +25,52 @@ impl Loop<'_> {
         if self.port.is_stopping() {
             return self.leave(Progress::default(), Leave::GiveBack).await;
         }
-        let mut progress = self.take_inputs().await?;
-        let request = self.request(&progress);
+        let Some(step) = self.open.first().cloned() else { return Ok(Next::Continue) };
+        let progress = self.take_inputs().await?;
+        let mut request = self.request(&step, &progress);
+        if let Err(failure) = self.hooks.before_model(self.at(step.id.index), &mut request).await {
+            return self.fail(progress, failure).await;
+        }
         if let Some(failure) = self.bound_reached(&request) {
             return self.fail(progress, failure).await;
         }
-        let Some(step) = self.open.first().cloned() else { return Ok(Next::Continue) };
         let began = self.port.runtime().monotonic();
         let answer = self.call_model(&step, &request).await?;
         let took = self.port.runtime().monotonic().saturating_sub(began);
-        let runtime = self.port.runtime();
         match answer {
             Ok(completion) => {
-                let usage =
-                    completion.usage.unwrap_or_else(|| estimate::estimate(&request, &completion.blocks));
-                let text = text_of(&completion.blocks);
-                progress.done.push(done(runtime, step.clone(), StepOutcome::Ok, took, usage, &text));
-                self.take_answer(progress, step, completion).await
+                let usage = completion.usage.unwrap_or_else(|| estimate::count(&request, &completion.blocks));
+                self.take_answer(progress, Answered { step, completion, usage, took }).await
             }
-            Err(failure) => match failure.retry_after().filter(|asked| *asked > LONGEST_WAIT) {
-                Some(asked) if failure.is_retryable() => {
-                    let until = runtime.now().after(asked);
-                    self.leave(Progress::default(), Leave::Sleep { until }).await
-                }
-                _ => {
-                    let outcome = StepOutcome::Failed { failure: failure.clone() };
-                    let usage = Default::default();
-                    progress.done.push(done(runtime, step, outcome, took, usage, &failure.message));
-                    self.fail(progress, failure).await
-                }
-            },
+            Err(failure) => self.take_failure(progress, step, failure, took).await,
+        }
+    }
+
+    /// Another model is asked, or the run waits, or it fails.
+    async fn take_failure(
+        &mut self,
+        mut progress: Progress,
+        step: Step,
+        failure: Failure,
+        took: Duration,
+    ) -> Result<Next, Stopped> {
+        let next = fallback::next(&self.start.plan, &step.kind, &failure);
+        let asked = failure.retry_after().filter(|asked| *asked > LONGEST_WAIT);
+        if let (None, Some(asked), true) = (&next, asked, failure.is_retryable()) {
+            let until = self.port.runtime().now().after(asked);
+            return self.leave(Progress::default(), Leave::Sleep { until }).await;
+        }
+        let outcome = StepOutcome::Failed { failure: failure.clone() };
+        let (runtime, usage) = (self.port.runtime(), Usage::default());
+        progress.done.push(done(runtime, step.clone(), outcome, took, usage, &failure.message));
+        match next {
+            Some(next) => {
+                tracing::debug!(step = %step.id, %failure, model = next.name(), "another model is asked");
+                progress.open.push(next);
+                self.journal(progress).await?;
+                Ok(Next::Continue)
+            }
+            None => self.fail(progress, fallback::last_word(&step.kind, failure)).await,
         }
     }
 
@@ -70,26 +85,24 @@ impl Loop<'_> {
         })
     }
 
-    fn request(&self, progress: &Progress) -> ModelRequest {
+    fn request(&self, step: &Step, progress: &Progress) -> ModelRequest {
         let plan = &self.start.plan;
         let mut entries = self.transcript.clone();
         entries.extend(progress.entries.iter().cloned());
-        let index = self.open.first().map_or(self.next_step, |step| step.id.index);
         ModelRequest {
-            endpoint: plan.model.clone(),
+            endpoint: fallback::asked(plan, &step.kind).clone(),
             system: plan.prompt.clone(),
             messages: messages(&entries),
             tools: plan.tools.iter().map(offer).collect(),
-            output_schema: None,
-            request_id: format!("{}.{index}", self.start.run.id),
+            output_schema: plan.rules.output_schema.clone(),
+            request_id: format!("{}.{}", self.start.run.id, step.id.index),
         }
     }
 
     fn bound_reached(&self, request: &ModelRequest) -> Option<Failure> {
         let limits = &self.start.plan.limits;
         if self.model_calls >= limits.max_steps {
-            let message = format!("stopped after {} model calls without a final answer", self.model_calls);
-            return Some(limit("max_steps", message));
+            return Some(self.out_of_calls());
         }
         let budget = limits.token_budget?;
         let (used, next) = (self.usage.total(), estimate::estimate(request, &[]).total());
@@ -99,6 +112,18 @@ impl Loop<'_> {
                 format!("{used} of {budget} tokens are used, and the next call needs about {next}"),
             )
         })
+    }
+
+    /// Of a run with a contract, what it did not come to is what matters.
+    fn out_of_calls(&self) -> Failure {
+        let rules = &self.start.plan.rules;
+        let message = format!("stopped after {} model calls without a final answer", self.model_calls);
+        match output::lacking(rules, &self.past(&Progress::default()), "") {
+            Some(lacking) if rules.on_violation == OnViolation::Fail => {
+                output::violated(&format!("{message}; {lacking}"))
+            }
+            _ => limit("max_steps", message),
+        }
     }
 
     async fn call_model(
@@ -122,70 +147,14 @@ impl Loop<'_> {
             let Err(failure) = &answer else { return Ok(answer) };
             let runtime = self.port.runtime();
             let delay = BACKOFF.delay(tries, failure.retry_after(), runtime.random());
-            if !failure.is_retryable() || tries >= TRIES || delay > LONGEST_WAIT || self.port.is_stopping() {
+            let may_try = failure.is_retryable() && delay <= LONGEST_WAIT && !self.port.is_stopping();
+            if !may_try || tries >= fallback::tries(&self.start.plan, &step.kind, failure) {
                 return Ok(answer);
             }
             tracing::debug!(step = %step.id, %failure, tries, "the model call is tried again");
             runtime.sleep(delay).await;
             tries += 1;
         }
-    }
-
-    /// An answer either calls tools or ends the run.
-    async fn take_answer(
-        &mut self,
-        mut progress: Progress,
-        step: Step,
-        completion: Completion,
-    ) -> Result<Next, Stopped> {
-        let text = text_of(&completion.blocks);
-        let calls = self.tool_steps(&completion.blocks);
-        let refusal = completion.refusal().map(str::to_owned);
-        progress.entries.push(Entry {
-            role: Role::Assistant,
-            blocks: completion.blocks,
-            run: self.start.run.id,
-            step: Some(step.id.index),
-        });
-        if !calls.is_empty() {
-            progress.open = calls;
-            self.journal(progress).await?;
-            return Ok(Next::Continue);
-        }
-        match completion.finish {
-            Finish::Stop | Finish::ToolCalls => self.leave(progress, Leave::Ok { output: text }).await,
-            Finish::Pause => {
-                progress.open.push(StepKind::Model { model: self.start.plan.model.model.clone() });
-                self.journal(progress).await?;
-                Ok(Next::Continue)
-            }
-            Finish::Length => {
-                let message = "the model's answer was cut off at its own limit".to_owned();
-                self.fail(progress, limit("model_answer_cut", message)).await
-            }
-            Finish::ContentFilter => {
-                let message = "the vendor's content filter stopped the answer";
-                self.fail(progress, Failure::permanent("model_content_filter", message)).await
-            }
-            Finish::Refusal => {
-                let said = refusal.as_deref().unwrap_or(&text);
-                let message = format!("the model refused: {}", super::preview(said));
-                self.fail(progress, Failure::permanent("model_refused", message)).await
-            }
-        }
-    }
-
-    fn tool_steps(&self, blocks: &[Block]) -> Vec<StepKind> {
-        let kind = |block: &Block| match block {
-            Block::ToolCall { id, name, arguments } => Some(StepKind::Tool {
-                call: ToolCallRef { id: id.clone(), name: name.clone() },
-                arguments: arguments.clone(),
-                // A call that never reaches a tool can be answered as often as one likes.
-                idempotent: self.start.plan.tool(name).is_none_or(|tool| tool.idempotent),
-            }),
-            Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => None,
-        };
-        blocks.iter().filter_map(kind).collect()
     }
 }
 
@@ -204,7 +173,7 @@ fn checked(completion: Completion) -> Result<Completion, Failure> {
     }
 }
 
-fn text_of(blocks: &[Block]) -> String {
+pub(super) fn text_of(blocks: &[Block]) -> String {
     blocks.iter().filter_map(Block::text).collect()
 }
 

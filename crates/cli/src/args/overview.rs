@@ -6,7 +6,10 @@ use clap::{Command, builder::StyledStr};
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Begin", &["up", "init", "doctor", "help"]),
     ("Declare", &["validate", "diff", "apply", "get", "describe", "edit", "delete", "graph"]),
-    ("Run", &["run", "ps", "logs", "events", "trace", "wait", "cancel", "retry", "release", "archive"]),
+    (
+        "Run",
+        &["run", "ps", "top", "logs", "events", "trace", "wait", "cancel", "retry", "release", "archive"],
+    ),
     ("Operate", &["server", "worker", "workers", "cordon", "uncordon", "drain", "backup"]),
     ("Let others in", &["token", "user", "secret"]),
     ("This program", &["profile", "config", "completion", "version"]),

@@ -8,7 +8,7 @@ use ostler_client::Client;
 use serde_json::Value;
 
 use self::page::Page;
-pub use self::relations::references;
+pub use self::relations::{aliases, references};
 use super::{
     get::phase_tone,
     missing,

@@ -1,6 +1,6 @@
 //! `ostler server`: a server alone, for workers that dial it.
 
-use super::serving::{self, Signals, StartArguments};
+use super::serving::{self, Collector, Signals, StartArguments};
 use crate::{
     app::App,
     error::CommandError,
@@ -37,8 +37,14 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;
     serving::start_logging(&settings, arguments.quiet, app)?;
     let mut signals = Signals::listen()?;
-    let server = serving::start_server(&settings, &arguments.start, app).await?;
+    let collector = Collector::from_environment(app)?;
+    let server = serving::start_server(&settings, &arguments.start, &collector.telemetry, app).await?;
+    let exporter = collector.start(server.figures(), app)?;
     tracing::info!(url = server.url(), "ready");
     signals.next().await;
-    Ok(signals.stop(server.shutdown()).await)
+    let stopping = async {
+        exporter.shutdown().await;
+        server.shutdown().await;
+    };
+    Ok(signals.stop(stopping).await)
 }

@@ -6,7 +6,10 @@ use ostler_server::{
     Limits, SecretText, Server, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles,
 };
 use ostler_spec::GoDuration;
-use ostler_worker::Offer;
+use ostler_worker::{
+    Offer, Prices,
+    telemetry::{Config, Exporter, Source, Telemetry},
+};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -43,9 +46,35 @@ pub fn start_logging(settings: &Settings, is_quiet: bool, app: &App) -> Result<(
     logging::start(settings.text(&table::LOG_FORMAT) == Some("json"), filter, app)
 }
 
+/// What the standard variables say about telling a collector.
+pub struct Collector {
+    config: Config,
+    pub telemetry: Telemetry,
+}
+
+impl Collector {
+    pub fn from_environment(app: &App) -> Result<Self, CommandError> {
+        let mut config = Config::read(&|name| env::var(name).ok()).map_err(|error| {
+            CommandError::new(Exit::Usage, error.to_string()).with_remedy(
+                "docs/reference/environment.md lists the variables that are read, and what they may say",
+            )
+        })?;
+        config.identify(app.runtime.random());
+        config.hidden().for_each(|hidden| app.redactor.hide(hidden));
+        Ok(Self { telemetry: Telemetry::new(&config), config })
+    }
+
+    /// Begins to tell; figures come from `source`.
+    pub fn start(&self, source: Source, app: &App) -> Result<Exporter, CommandError> {
+        let started = self.telemetry.start(&self.config, Arc::clone(&app.runtime), source);
+        started.map_err(|error| CommandError::error(with_causes(&error)))
+    }
+}
+
 pub async fn start_server(
     settings: &Settings,
     arguments: &StartArguments,
+    telemetry: &Telemetry,
     app: &App,
 ) -> Result<Server, CommandError> {
     let config = ServerConfig {
@@ -74,6 +103,7 @@ pub async fn start_server(
         keep_sessions: settings.text(&table::KEEP_SESSIONS).and_then(table::kept),
         keep_workers: settings.text(&table::KEEP_WORKERS).and_then(table::kept),
         providers: model_providers(app)?,
+        telemetry: telemetry.clone(),
         restore: arguments.restore.clone(),
         force_restore: arguments.force,
     };
@@ -148,6 +178,11 @@ fn tls(settings: &Settings) -> Result<Option<TlsFiles>, CommandError> {
         _ => Err(CommandError::new(Exit::Usage, "TLS takes a certificate and its key")
             .with_remedy("give both, --tls-certificate and --tls-key")),
     }
+}
+
+/// What models cost.
+pub fn prices(settings: &Settings) -> Result<Prices, CommandError> {
+    table::read_prices(settings.text(&table::PRICES)).map_err(CommandError::error)
 }
 
 /// What the worker says of itself.

@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use ostler_server::Server;
-use ostler_worker::{Equipment, WorkerConfig, WorkerHandle};
+use ostler_worker::{Equipment, WorkerConfig, WorkerHandle, telemetry::Exporter};
 
-use super::serving::{self, Signals, StartArguments};
+use super::serving::{self, Collector, Signals, StartArguments};
 use crate::{
     app::App,
     error::{CommandError, with_causes},
@@ -48,22 +48,27 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let network = network::config(&settings)?;
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
-    let server = serving::start_server(&settings, &arguments.start, app).await?;
+    let collector = Collector::from_environment(app)?;
+    let server = serving::start_server(&settings, &arguments.start, &collector.telemetry, app).await?;
     let redactor = app.redactor.clone();
     let equipment = Equipment::standard(server.worker_port(), Arc::clone(&app.runtime), network, redactor)
-        .map_err(|error| CommandError::error(with_causes(&error)))?;
+        .map_err(|error| CommandError::error(with_causes(&error)))?
+        .with_prices(serving::prices(&settings)?)
+        .telling(collector.telemetry.clone());
+    let exporter = collector.start(server.figures(), app)?;
     let name = settings.text(&table::WORKER_NAME).unwrap_or_else(|| server.worker_name()).to_owned();
     let worker = ostler_worker::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);
     match settings.text(&table::LOG_FORMAT) {
         Some("text") if !arguments.quiet => say_ready(app, &server),
         _ => tracing::info!(url = server.url(), "ready"),
     }
-    stay_up(server, worker, &mut signals).await
+    stay_up(server, worker, exporter, &mut signals).await
 }
 
 async fn stay_up(
     server: Server,
     mut worker: WorkerHandle,
+    exporter: Exporter,
     signals: &mut Signals,
 ) -> Result<Exit, CommandError> {
     let by_itself = tokio::select! {
@@ -73,6 +78,7 @@ async fn stay_up(
     };
     let stopping = async {
         worker.stop().await;
+        exporter.shutdown().await;
         server.shutdown().await;
     };
     match signals.stop(stopping).await {

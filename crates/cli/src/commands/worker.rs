@@ -6,7 +6,7 @@ use std::{env, fs, path::PathBuf, sync::Arc};
 
 use ostler_worker::{Dial, DialError, Equipment, RemotePort, ServerAddress, WorkerConfig};
 
-use super::serving::{self, Signals};
+use super::serving::{self, Collector, Signals};
 use crate::{
     app::App,
     error::{CommandError, with_causes},
@@ -75,10 +75,14 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
             ));
         }
     }
+    let collector = Collector::from_environment(app)?;
     let redactor = app.redactor.clone();
     let equipment = Equipment::standard(Arc::new(port), Arc::clone(&app.runtime), network, redactor)
-        .map_err(|error| CommandError::error(with_causes(&error)))?;
+        .map_err(|error| CommandError::error(with_causes(&error)))?
+        .with_prices(serving::prices(&settings)?)
+        .telling(collector.telemetry.clone());
     let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
+    let exporter = collector.start(collector.telemetry.source(), app)?;
     tracing::info!(worker = config.name, slots = config.offer.slots, "ready");
     let mut worker = ostler_worker::start(config, equipment);
     tokio::select! {
@@ -88,6 +92,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     }
     let stopping = async {
         worker.stop().await;
+        exporter.shutdown().await;
     };
     Ok(signals.stop(stopping).await)
 }

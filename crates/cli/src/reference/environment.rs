@@ -23,6 +23,12 @@ const VARIABLES: &str = "
 ## Variables of every command
 ";
 
+const COLLECTOR: &str = "
+## Variables about a collector
+
+`ostler up`, `ostler server` and `ostler worker` read those of OpenTelemetry ([observe](../guides/observe.md)).
+";
+
 /// What stands in no table: looked at where it is needed.
 const OTHERS: [(&str, &str); 4] = [
     ("OSTLER_CONFIG", "The file of settings, as --config"),
@@ -36,7 +42,7 @@ const OTHERS: [(&str, &str); 4] = [
 ];
 
 pub fn page() -> String {
-    format!("{INTRODUCTION}{}{VARIABLES}\n{}", settings(), variables())
+    format!("{INTRODUCTION}{}{VARIABLES}\n{}{COLLECTOR}\n{}", settings(), variables(), collector())
 }
 
 fn settings() -> String {
@@ -64,6 +70,14 @@ fn settings() -> String {
         text.push_str(&format!("\n### {title}\n\n{}", rows.text()));
     }
     text
+}
+
+fn collector() -> String {
+    let mut table = Table::new(["Variable", "Default", "What it says"]);
+    for (name, default, about) in ostler_worker::telemetry::VARIABLES {
+        table.row([code(name), code(default), sentence(about)]);
+    }
+    table.text()
 }
 
 fn variables() -> String {

@@ -1,10 +1,10 @@
 //! Every setting there is: its name in the file, its flag, its variable, its default, and how it is checked.
 
-use std::{fs::File, net::SocketAddr, path::Path, time::Duration};
+use std::{fs, fs::File, net::SocketAddr, path::Path, time::Duration};
 
 use ostler_server::StoreAddress;
 use ostler_spec::GoDuration;
-use ostler_worker::ServerAddress;
+use ostler_worker::{Prices, ServerAddress};
 
 use super::network;
 
@@ -127,6 +127,8 @@ settings! {
             "What the worker can do, for tasks that ask for it, such as gpu";
         MODELS: "worker.models", "models", "OSTLER_WORKER_MODELS", "NAME,...", None, names,
             "The models that the worker reaches, for tasks that ask for one (without it, any)";
+        PRICES: "worker.prices", "prices", "OSTLER_PRICES", "FILE", None, prices,
+            "What models cost, as JSON: prices that go before those that come along";
     }
     Link {
         SERVERS: "worker.servers", "servers", "OSTLER_WORKER_SERVERS", "URL,...", None, servers,
@@ -237,6 +239,17 @@ fn archive_after(text: &str) -> Result<(), String> {
 fn file(text: &str) -> Result<(), String> {
     // It may be there and not for us to read.
     File::open(Path::new(text)).map(drop).map_err(|error| format!("can't be read: {error}"))
+}
+
+fn prices(path: &str) -> Result<(), String> {
+    read_prices(Some(path)).map(drop)
+}
+
+/// The table that comes along, under the one of this file.
+pub fn read_prices(path: Option<&str>) -> Result<Prices, String> {
+    let Some(path) = path else { return Ok(Prices::standard()) };
+    let text = fs::read_to_string(path).map_err(|error| format!("can't be read: {error}"))?;
+    Prices::standard().under(&text).map_err(|error| error.to_string())
 }
 
 fn switch(text: &str) -> Result<(), String> {

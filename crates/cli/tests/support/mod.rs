@@ -60,6 +60,13 @@ impl Up {
         up
     }
 
+    /// The same at an address, so that it can come back there.
+    pub fn start_at(folder: &Path, address: &str) -> Self {
+        let up = Self::spawn(folder, &["up", "--listen", address], &[]);
+        up.wait_for_line("ostler is up at");
+        up
+    }
+
     /// A server alone, at an address.
     pub fn server(folder: &Path, address: &str) -> Self {
         let server = Self::spawn(folder, &["server", "--listen", address], &[]);

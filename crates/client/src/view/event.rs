@@ -111,6 +111,9 @@ pub struct StepFinished {
     /// The start of what it gave: the model's words or the tool's result.
     #[serde(default)]
     pub preview: String,
+    /// What of the agent's contract it breaks.
+    #[serde(default)]
+    pub contract_violation: Option<String>,
     /// The steps that begin now, because of it.
     #[serde(default)]
     pub opened: Vec<OpenedStep>,

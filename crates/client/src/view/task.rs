@@ -24,6 +24,8 @@ pub struct TaskMetadata {
     pub uid: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     pub resource_version: String,
     pub created_at: String,
 }

@@ -56,6 +56,21 @@ async fn a_watch_goes_on_behind_the_last_change() {
 }
 
 #[tokio::test]
+async fn a_watch_cut_before_anything_happened_goes_on_behind_where_it_began() {
+    let server = Scripted::start(vec![
+        events(": alive\nid: 41\n\n"),
+        events("id: 42\nevent: event\ndata: {\"id\":42}\n\n"),
+    ]);
+    let mut stream = client(&server).watch_events(&EventQuery::default());
+    let Some(Ok(Watched::Reconnecting { .. })) = stream.next().await else { panic!("it was not cut") };
+    let Some(Ok(Watched::Came(event))) = stream.next().await else { panic!("nothing came") };
+    assert_eq!(event["id"], 42);
+    let heads: Vec<String> = (0..2).map(|_| server.asked.recv().unwrap().head).collect();
+    assert!(!heads[0].contains("last-event-id"), "{}", heads[0]);
+    assert!(heads[1].contains("last-event-id: 41\r\n"), "{}", heads[1]);
+}
+
+#[tokio::test]
 async fn what_is_no_change_ends_a_watch() {
     let server = Scripted::start(vec![events("id: 1\nevent: resource\ndata: nonsense\n\n")]);
     let mut stream = client(&server).watch(Kind::Tool, &WatchQuery::default());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    Bundle, ContextId, Expect, RunId, Session, SessionId, Task, TaskId,
+    Bundle, ContextId, Expect, RunId, Session, SessionId, Task, TaskId, TraceContext,
     conversation::Context,
     queue::Priority,
     retry::RetryPolicy,
@@ -11,6 +11,7 @@ use ostler_kernel::{
         TaskRequest,
         accept::{Acceptance, accept},
     },
+    trace::BadTraceParent,
 };
 use ostler_spec::{Kind, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
@@ -31,6 +32,21 @@ pub struct NewTask {
     pub name: Option<String>,
     pub labels: BTreeMap<String, String>,
     pub spec: TaskSpec,
+    /// Where in its caller's trace it belongs.
+    pub trace: Option<TraceContext>,
+}
+
+/// By these annotations a manifest says where in a trace its task belongs: ours, and those of another system.
+const TRACE_PREFIXES: [&str; 2] = ["ostler.dev", "orloj.io"];
+
+/// Where the annotations of a task say that it belongs, if they say so.
+pub fn annotated_trace(
+    annotations: &BTreeMap<String, String>,
+) -> Result<Option<TraceContext>, BadTraceParent> {
+    let of = |prefix: &str, name: &str| annotations.get(&format!("{prefix}/{name}"));
+    let found = TRACE_PREFIXES.iter().find_map(|prefix| Some((of(prefix, "traceparent")?, prefix)));
+    let Some((parent, prefix)) = found else { return Ok(None) };
+    TraceContext::read(parent, of(prefix, "tracestate").map(String::as_str)).map(Some)
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +61,8 @@ impl NewTask {
     pub fn from_resource(resource: Resource) -> Option<Self> {
         let Spec::Task(spec) = resource.spec else { return None };
         let name = Some(resource.metadata.name).filter(|name| !name.is_empty());
-        Some(Self { namespace: resource.metadata.namespace, name, labels: resource.metadata.labels, spec })
+        let (namespace, labels) = (resource.metadata.namespace, resource.metadata.labels);
+        Some(Self { namespace, name, labels, spec, trace: None })
     }
 }
 
@@ -181,6 +198,7 @@ impl Control {
             session_key: spec.session.clone(),
             idempotency_key: spec.idempotency_key.clone(),
             deadline: spec.deadline.map(|deadline| self.runtime.now().after(deadline.get())),
+            trace: new.trace.clone(),
         }
     }
 

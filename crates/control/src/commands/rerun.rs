@@ -42,7 +42,7 @@ impl Control {
                 return Err(ControlError::NotEnded { name: task.name, state: task.state.name() });
             }
             let (spec, labels) = (self.spec_of(&task).await?, task.request.labels);
-            return Ok(NewTask { namespace: task.namespace, name: None, labels, spec });
+            return Ok(NewTask { namespace: task.namespace, name: None, labels, spec, trace: None });
         }
         match self.resource(Kind::Task, namespace, name).await? {
             Some(Resource { metadata, spec: Spec::Task(mut spec), .. }) => {
@@ -50,7 +50,7 @@ impl Control {
                 // Each is a task of its own.
                 spec.idempotency_key = None;
                 let (namespace, labels) = (metadata.namespace, metadata.labels);
-                Ok(NewTask { namespace, name: None, labels, spec })
+                Ok(NewTask { namespace, name: None, labels, spec, trace: None })
             }
             _ => Err(ControlError::NotFound { kind: "task", name: name.to_owned() }),
         }

@@ -31,7 +31,8 @@ impl Control {
         let mut labels = former.request.labels.clone();
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
         let spec = change(self.spec_of(&former).await?)?;
-        self.create_task(NewTask { namespace: former.namespace, name: None, labels, spec }).await
+        let namespace = former.namespace;
+        self.create_task(NewTask { namespace, name: None, labels, spec, trace: None }).await
     }
 }
 

@@ -28,8 +28,10 @@ impl Control {
             Some((step, context)) => (begun(claimed, step), context),
             None => self.resumed(claimed).await?,
         };
+        self.meter.assigned(&view.run);
         self.leases.put(view.clone());
         Ok(Assignment {
+            trace: view.task.request.trace.clone(),
             run: view.run,
             plan: (*plan).clone(),
             context,
@@ -81,7 +83,7 @@ fn fresh(claimed: &Claimed) -> Option<(Step, Vec<Entry>)> {
     if run.message.as_ref().is_some_and(|message| message.content.is_empty()) {
         return None;
     }
-    let kind = StepKind::Model { model: run.model.clone() };
+    let kind = StepKind::model(&run.model);
     // The first run began when its task did; what follows in a system is taken as soon as it is there.
     let began = task.started_at.filter(|_| task.past.is_empty()).unwrap_or(run.created_at);
     let step = Step::open(StepId { run: run.id, index: 0 }, kind, run.attempt, began);

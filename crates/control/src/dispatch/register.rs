@@ -12,7 +12,7 @@ use ostler_link::{Caller, LinkError, RegisterRequest, Registered};
 use ostler_store::StoreExt;
 
 use super::unavailable;
-use crate::{Control, workers::worker_key};
+use crate::{Control, spans, workers::worker_key};
 
 impl Control {
     pub(super) async fn register(&self, request: RegisterRequest) -> Result<Registered, LinkError> {
@@ -62,11 +62,12 @@ impl Control {
 
     /// Takes from a worker what it held before its present incarnation, all of it in one commit.
     async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
-        let (mut views, mut bundles) = (Vec::new(), Vec::new());
+        let (mut views, mut bundles, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for run in self.store.leased(Some(name.to_owned())).await.map_err(unavailable)? {
             let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) else { continue };
             if let Some((view, bundle)) = self.taking(run.id, lease, Cause::Restarted).await? {
                 views.push(view);
+                told.push(spans::told(&self.config.telemetry, &bundle));
                 bundles.push(bundle);
             }
         }
@@ -74,8 +75,11 @@ impl Control {
             return Ok(());
         }
         let results = self.store.commit(bundles).await.map_err(unavailable)?;
-        let taken = views.iter().zip(results).filter(|(_, result)| result.is_ok());
-        taken.for_each(|(view, _)| self.stopped(view));
+        let taken = views.iter().zip(told).zip(results).filter(|(_, result)| result.is_ok());
+        for ((view, spans), _) in taken {
+            self.stopped(view);
+            spans.into_iter().for_each(|span| self.config.telemetry.tell(span));
+        }
         Ok(())
     }
 

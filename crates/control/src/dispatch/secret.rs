@@ -1,5 +1,6 @@
 //! Gives a worker the secret of a run that it holds, if the plan that the run was accepted with names it.
 
+use ostler_kernel::{BlobId, run::RunView};
 use ostler_link::{LinkError, SecretAnswer, SecretRequest, SecretValue};
 use ostler_spec::{DEFAULT_NAMESPACE, SecretRef};
 
@@ -7,18 +8,29 @@ use crate::{Control, ControlError, leases::is_held_by};
 
 impl Control {
     pub(super) async fn secret(&self, request: SecretRequest) -> Result<SecretAnswer, LinkError> {
-        let SecretRequest { caller, run, reference } = request;
-        let known = self.leases.get(run).filter(|view| is_held_by(&view.run, &caller));
+        let known = self.leases.get(request.run).filter(|view| is_held_by(&view.run, &request.caller));
         let view = match known {
             Some(view) => view,
-            None => self.read_held(run).await?,
+            None => self.still_held(&request).await?,
         };
-        if !is_held_by(&view.run, &caller) {
-            return Err(LinkError::Fenced { found: "another worker".into() });
-        }
+        let answer = self.named_secret(view.run.plan, &request).await?;
+        // Looking it up took a while, in which another one may have been given the run, and have closed the step that this is
+        // for. What is held once the answer is known is what counts.
+        self.still_held(&request).await?;
+        Ok(answer)
+    }
+
+    async fn still_held(&self, request: &SecretRequest) -> Result<RunView, LinkError> {
+        let view = self.read_held(request.run).await?;
+        let is_held = is_held_by(&view.run, &request.caller);
+        if is_held { Ok(view) } else { Err(LinkError::Fenced { found: "another worker".into() }) }
+    }
+
+    async fn named_secret(&self, plan: BlobId, request: &SecretRequest) -> Result<SecretAnswer, LinkError> {
+        let SecretRequest { run, reference, .. } = request;
         let unavailable = |error: ControlError| LinkError::Unavailable { message: error.to_string() };
-        let plan = self.stored_plan(view.run.plan).await.map_err(unavailable)?;
-        if !plan.secret_refs().any(|named| named == reference) {
+        let plan = self.stored_plan(plan).await.map_err(unavailable)?;
+        if !plan.secret_refs().any(|named| named == *reference) {
             let message = format!("the plan of {run} does not name it");
             return Ok(SecretAnswer::Refused { message });
         }

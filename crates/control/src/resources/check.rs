@@ -79,8 +79,17 @@ impl Control {
         for Named { path, kind, reference } in resource.references() {
             let home = reference.namespace_or(own);
             let is_built_in = kind == Kind::ModelEndpoint && reference.name == BUILT_IN;
-            if is_built_in || self.is_there(kind, home, &reference.name, beside).await? {
-                continue;
+            let is_there = match is_built_in {
+                true => Ok(true),
+                false => self.is_there(kind, home, &reference.name, beside).await,
+            };
+            match is_there {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    problems.push(Problem { path, ..as_problem(error)? });
+                    continue;
+                }
             }
             let suggestion = self.near(kind, home, &reference.name, beside).await?;
             let message = format!("there is no {kind} {:?} in namespace {home:?}", reference.name);
@@ -97,7 +106,10 @@ impl Control {
         beside: Beside<'_>,
     ) -> Result<bool, ControlError> {
         let is_new = beside.find(kind, namespace, name).is_some();
-        Ok(is_new || self.store.resource(key(kind, namespace, name)).await?.is_some())
+        if is_new || self.store.resource(key(kind, namespace, name)).await?.is_some() {
+            return Ok(true);
+        }
+        Ok(kind == Kind::ModelEndpoint && self.endpoint(namespace, name, beside).await?.is_some())
     }
 
     /// The name that was meant, as far as one looks.

@@ -11,10 +11,11 @@ pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Times
     let worker = lease.worker.clone();
     let mut next = run.moved(RunState::Running { lease });
     next.attempt += 1;
+    next.attempt_at = Some(now);
     let mut writes = Vec::with_capacity(6);
     if run.attempt == 0 {
         let entry = run.opening(task);
-        let first = StepKind::Model { model: run.model.clone() };
+        let first = StepKind::model(&run.model);
         writes.push(Write::Entry { session: session.id, seq: session.next_entry, entry });
         writes.push(Write::Step(Step::open(StepId { run: run.id, index: 0 }, first, next.attempt, now)));
         next.next_entry = session.next_entry + 1;

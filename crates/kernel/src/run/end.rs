@@ -118,7 +118,9 @@ fn intend_again(bundle: Bundle, run: &mut Run, now: Timestamp) -> Bundle {
     }
     let id = StepId { run: run.id, index: run.next_step };
     run.next_step += 1;
-    let kind = StepKind::Model { model: run.model.clone() };
+    // With the agent's own model: whatever its fallbacks were needed for may have passed.
+    run.fallback = None;
+    let kind = StepKind::model(&run.model);
     bundle.write(Write::Step(Step::open(id, kind, run.attempt, now)))
 }
 
@@ -179,7 +181,7 @@ fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) 
     }
     let (outcome, usage) = (StepOutcome::Interrupted, Usage::default());
     step.state = StepState::Done { outcome: outcome.clone(), at: now, took_ms: 0, usage };
-    let body = EventBody::StepFinished(StepFinished {
+    let body = EventBody::StepFinished(Box::new(StepFinished {
         run: run.id,
         step: step.id.index,
         attempt: run.attempt,
@@ -189,8 +191,9 @@ fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) 
         took_ms: 0,
         usage,
         preview: String::new(),
+        contract_violation: None,
         opened: Vec::new(),
-    });
+    }));
     bundle.write(Write::Step(step)).event(run.task, now, body)
 }
 

@@ -28,6 +28,15 @@ pub struct StepDone {
     pub step: Step,
     /// The start of what it gave, for people who watch.
     pub preview: String,
+    /// What of the agent's contract it breaks, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_violation: Option<String>,
+}
+
+impl StepDone {
+    pub fn new(step: Step, preview: impl Into<String>) -> Self {
+        Self { step, preview: preview.into(), contract_violation: None }
+    }
 }
 
 /// The bundle for one journal write: fenced by the epoch, and in its order.
@@ -70,6 +79,9 @@ pub(super) fn advance(
     for kind in &progress.open {
         let id = StepId { run: run.id, index: run.next_step };
         run.next_step += 1;
+        if let StepKind::Model { fallback, .. } = kind {
+            run.fallback.clone_from(fallback);
+        }
         opened.push(OpenedStep { step: id.index, kind: kind.clone() });
         bundle = bundle.write(Write::Step(Step::open(id, kind.clone(), run.attempt, now)));
     }
@@ -97,13 +109,14 @@ fn finish_step(
     let step = &done.step;
     let StepState::Done { outcome, took_ms, usage, .. } = &step.state else { return bundle };
     run.usage.add(usage);
-    if matches!(step.kind, StepKind::Model { .. }) {
+    // A call that failed is no turn of the agent's: another model is asked, or the run's retries bound it.
+    if matches!((&step.kind, outcome), (StepKind::Model { .. }, StepOutcome::Ok)) {
         run.model_calls += 1;
     }
     if matches!(outcome, StepOutcome::Ok) {
         run.lost_in_row = 0;
     }
-    let body = EventBody::StepFinished(StepFinished {
+    let body = EventBody::StepFinished(Box::new(StepFinished {
         run: run.id,
         step: step.id.index,
         attempt: run.attempt,
@@ -113,7 +126,8 @@ fn finish_step(
         took_ms: *took_ms,
         usage: *usage,
         preview: done.preview.clone(),
+        contract_violation: done.contract_violation.clone(),
         opened,
-    });
+    }));
     bundle.write(Write::Step(step.clone())).event(run.task, now, body)
 }

@@ -85,6 +85,7 @@ impl NewRun<'_> {
             state: RunState::Queued { ready },
             epoch: 0,
             attempt: 0,
+            attempt_at: None,
             failures: 0,
             lost_in_row: 0,
             journal: 0,
@@ -92,6 +93,7 @@ impl NewRun<'_> {
             next_step: 0,
             next_entry: 0,
             model_calls: 0,
+            fallback: None,
             worked_ms: 0,
             usage: Usage::default(),
         };

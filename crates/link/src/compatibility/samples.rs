@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_kernel::{
-    BlobId, Block, BlockerId, Entry, ErrorClass, Failure, InputId, Lease, Role, Run, RunId, RunState,
-    SessionId, Step, StepId, StepKind, StepOutcome, TaskId, Timestamp, Usage,
+    BlobId, Block, BlockerId, Entry, ErrorClass, Failure, InputId, Lease, Price, Role, Run, RunId, RunState,
+    SessionId, Step, StepId, StepKind, StepOutcome, TaskId, Timestamp, TraceContext, Usage,
     bundle::WriteKey,
     conversation::{Image, ToolCallRef},
-    plan::{AgentPlan, AuthForm, AuthPlan, Limits, ModelPlan, ToolPlan},
+    plan::{
+        AfterTool, AgentPlan, AuthForm, AuthPlan, Duplicates, Limits, ModelLimits, ModelPlan, OnViolation,
+        Rules, ToolPlan,
+    },
     queue::{Lane, Priority, Requirements},
     retry::{Jitter, RetryPolicy},
     run::{
@@ -16,7 +19,7 @@ use ostler_kernel::{
         end::Leave,
         journal::{Progress, StepDone},
     },
-    step::StepState,
+    step::{Fallback, Instead, StepState},
     task::input::Input,
     worker::Offer,
 };
@@ -184,6 +187,11 @@ fn assignment() -> Assignment {
         open_steps: vec![step(2, StepState::Open)],
         consumed_input: 1,
         has_inputs: true,
+        trace: TraceContext::read(
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            Some("vendor=1"),
+        )
+        .ok(),
     }
 }
 
@@ -191,12 +199,26 @@ fn progress() -> Progress {
     let outcomes = [StepOutcome::Ok, StepOutcome::Failed { failure: failure() }, StepOutcome::Interrupted];
     let done = |(index, outcome)| {
         let state = StepState::Done { outcome, at: at(3_000), took_ms: 40, usage: usage() };
-        StepDone { step: step(index, state), preview: "it rains".into() }
+        StepDone {
+            step: step(index, state),
+            preview: "it rains".into(),
+            contract_violation: Some("no forecast was called".into()),
+        }
     };
     Progress {
         done: (0..).zip(outcomes).map(done).collect(),
         entries: entries(),
-        open: vec![StepKind::Model { model: "m-1".into() }, tool_step(), StepKind::Wait],
+        open: vec![
+            StepKind::Model { model: "m-2".into(), fallback: Some(fallback()) },
+            tool_step(),
+            StepKind::Tool {
+                call: ToolCallRef { id: "call-2".into(), name: "lookup".into() },
+                arguments: "{}".into(),
+                idempotent: true,
+                instead: Some(Instead::Refused { failure: failure() }),
+            },
+            StepKind::Wait,
+        ],
         consumed: Some(1),
         worked_ms: 55,
     }
@@ -230,7 +252,12 @@ fn step(index: u32, state: StepState) -> Step {
 
 fn tool_step() -> StepKind {
     let call = ToolCallRef { id: "call-1".into(), name: "lookup".into() };
-    StepKind::Tool { call, arguments: "{\"q\":1}".into(), idempotent: true }
+    StepKind::Tool {
+        call,
+        arguments: "{\"q\":1}".into(),
+        idempotent: true,
+        instead: Some(Instead::Reuse { step: 1 }),
+    }
 }
 
 fn run() -> Run {
@@ -261,6 +288,7 @@ fn run() -> Run {
         state: RunState::Running { lease: Lease { worker: "worker-1".into(), incarnation: 4, claim: 5 } },
         epoch: 3,
         attempt: 2,
+        attempt_at: Some(at(2_000)),
         failures: 1,
         lost_in_row: 1,
         journal: 6,
@@ -270,11 +298,17 @@ fn run() -> Run {
         model_calls: 2,
         worked_ms: 500,
         usage: usage(),
+        fallback: Some(fallback()),
     }
+}
+
+fn fallback() -> Fallback {
+    Fallback { place: 1, endpoint: "spare".into(), may_pass: true }
 }
 
 fn plan() -> AgentPlan {
     let model = ModelPlan {
+        namespace: "default".into(),
         endpoint: "main".into(),
         provider: "openai".into(),
         base_url: "http://127.0.0.1:1/v1".into(),
@@ -282,6 +316,20 @@ fn plan() -> AgentPlan {
         options: BTreeMap::from([("temperature".into(), "0".into())]),
         secret_ref: Some("openai-key".into()),
         allow_private: true,
+        limits: ModelLimits {
+            concurrency: Some(8),
+            requests_per_minute: Some(500),
+            tokens_per_minute: Some(100_000),
+            max_wait_ms: Some(5_000),
+            breaker_failures: Some(5),
+            breaker_cooldown_ms: Some(20_000),
+        },
+        price: Some(Price {
+            input: 3_000_000,
+            output: 15_000_000,
+            cache_read: Some(300_000),
+            cache_write: Some(3_750_000),
+        }),
     };
     let tool = ToolPlan {
         name: "lookup".into(),
@@ -308,9 +356,18 @@ fn plan() -> AgentPlan {
         namespace: "default".into(),
         agent: "helper".into(),
         prompt: "Help.".into(),
+        fallbacks: vec![ModelPlan { endpoint: "spare".into(), ..model.clone() }],
         model,
         tools: vec![tool],
         limits,
+        rules: Rules {
+            output_schema: Some(json!({ "type": "object" })),
+            contract: vec!["lookup".into()],
+            markers: vec!["DONE".into()],
+            on_violation: OnViolation::Observe,
+            duplicates: Duplicates::Deny,
+            after_tool: AfterTool::Stop,
+        },
     }
 }
 
@@ -335,6 +392,8 @@ fn usage() -> Usage {
         cache_read_tokens: 6,
         cache_write_tokens: 2,
         reasoning_tokens: 1,
+        cost_micro_usd: Some(90),
+        cost_incomplete: true,
     }
 }
 

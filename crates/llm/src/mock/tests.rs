@@ -46,6 +46,7 @@ fn request(messages: Vec<Message>, tools: Vec<ToolOffer>) -> ModelRequest {
         options: BTreeMap::new(),
         secret_ref: None,
         allow_private: false,
+        ..ModelPlan::default()
     };
     ModelRequest {
         endpoint,

@@ -72,8 +72,7 @@ async fn capabilities(State(app): State<Arc<App>>, parameters: Parameters) -> Re
 
 async fn figures(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     parameters.only(&[])?;
-    let gauges = app.control.gauges().await?;
-    let text = metrics::text(&app.control.meter().figures(), &gauges, &app.requests.figures());
+    let text = metrics::text(&app.figures().await?);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response())
 }

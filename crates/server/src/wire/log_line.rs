@@ -4,6 +4,7 @@ use ostler_kernel::{
     Event, EventBody, Failure, StepKind, StepOutcome, Usage,
     event::{ReadyReason, ResourceChanged, StepFinished},
     run::AttemptEnd,
+    step::Instead,
 };
 
 pub fn line(event: &Event) -> String {
@@ -50,9 +51,15 @@ pub fn what(body: &EventBody) -> String {
 }
 
 fn step_finished(finished: &StepFinished) -> String {
-    let StepFinished { step, kind, outcome, took_ms, usage, .. } = finished;
+    let StepFinished { step, kind, outcome, took_ms, usage, contract_violation, .. } = finished;
     let kind = match kind {
-        StepKind::Model { model } => format!("model {model}"),
+        StepKind::Model { model, fallback: None } => format!("model {model}"),
+        StepKind::Model { model, fallback: Some(fallback) } => {
+            format!("model {model} (fallback {})", fallback.endpoint)
+        }
+        StepKind::Tool { call, instead: Some(Instead::Reuse { step }), .. } => {
+            format!("tool {} (as step {step})", call.name)
+        }
         StepKind::Tool { call, .. } => format!("tool {}", call.name),
         StepKind::Wait => "wait".to_owned(),
     };
@@ -61,13 +68,17 @@ fn step_finished(finished: &StepFinished) -> String {
         StepOutcome::Failed { failure } => format!("failed ({})", one_line(failure)),
         StepOutcome::Interrupted => "interrupted".to_owned(),
     };
-    format!("step {step} {kind} {outcome} {took_ms}ms{}", tokens(usage))
+    let violation = contract_violation.as_deref().map(|what| format!(", contract violated: {}", flat(what)));
+    format!("step {step} {kind} {outcome} {took_ms}ms{}{}", tokens(usage), violation.unwrap_or_default())
 }
 
 fn tokens(usage: &Usage) -> String {
     match usage.total() {
         0 => String::new(),
-        total => format!(" {total} tokens"),
+        total => match usage.cost_micro_usd {
+            Some(cost) => format!(" {total} tokens, {}.{:06} USD", cost / 1_000_000, cost % 1_000_000),
+            None => format!(" {total} tokens"),
+        },
     }
 }
 
@@ -90,7 +101,7 @@ fn flat(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ostler_kernel::{RunId, TaskId, TaskState, Timestamp, conversation::ToolCallRef};
+    use ostler_kernel::{RunId, TaskId, TaskState, Timestamp, conversation::ToolCallRef, step::Fallback};
 
     use super::*;
 
@@ -106,23 +117,33 @@ mod tests {
             run: RunId::from_bytes([0; 16]),
             step: 3,
             attempt: 1,
-            kind: StepKind::Tool {
-                call: ToolCallRef { id: "c".into(), name: "lookup".into() },
-                arguments: "{}".into(),
-                idempotent: true,
-            },
+            kind: StepKind::tool(ToolCallRef { id: "c".into(), name: "lookup".into() }, "{}", true),
             outcome: StepOutcome::Ok,
             started_at: Timestamp::from_millis(0),
             took_ms: 12,
             usage: Usage::default(),
             preview: String::new(),
+            contract_violation: None,
             opened: Vec::new(),
         };
-        check(EventBody::StepFinished(step.clone()), "step 3 tool lookup ok 12ms");
+        check(EventBody::StepFinished(Box::new(step.clone())), "step 3 tool lookup ok 12ms");
         let failure = Failure::permanent("tool_failed", "two\nlines");
         let outcome = StepOutcome::Failed { failure: failure.clone() };
-        let failed = StepFinished { outcome, kind: StepKind::Model { model: "m".into() }, ..step };
-        check(EventBody::StepFinished(failed), "step 3 model m failed (tool_failed: two lines) 12ms");
+        let violation = Some("no search\nwas made".to_owned());
+        let broken = StepFinished { contract_violation: violation, ..step.clone() };
+        check(
+            EventBody::StepFinished(Box::new(broken)),
+            "step 3 tool lookup ok 12ms, contract violated: no search was made",
+        );
+        let fallback = Some(Fallback { place: 1, endpoint: "spare".into(), may_pass: true });
+        let kind = StepKind::Model { model: "m".into(), fallback };
+        let spare = StepFinished { kind, ..step.clone() };
+        check(EventBody::StepFinished(Box::new(spare)), "step 3 model m (fallback spare) ok 12ms");
+        let failed = StepFinished { outcome, kind: StepKind::model("m"), ..step };
+        check(
+            EventBody::StepFinished(Box::new(failed)),
+            "step 3 model m failed (tool_failed: two lines) 12ms",
+        );
         let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false, ..Usage::default() };
         let ended =
             EventBody::TaskEnded { state: TaskState::Failed, output: None, failure: Some(failure), usage };

@@ -60,6 +60,8 @@ pub struct Metadata<'a> {
     pub uid: TaskId,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<&'static str, String>,
     #[serde(serialize_with = "as_text")]
     resource_version: u64,
     #[serde(serialize_with = "as_text")]
@@ -230,9 +232,17 @@ fn metadata(task: &Task) -> Metadata<'_> {
         namespace: &task.namespace,
         uid: task.id,
         labels: &task.request.labels,
+        annotations: annotations(task),
         resource_version: task.version,
         created_at: task.created_at,
     }
+}
+
+/// Where its caller said that it belongs.
+fn annotations(task: &Task) -> BTreeMap<&'static str, String> {
+    let Some(trace) = &task.request.trace else { return BTreeMap::new() };
+    let state = trace.state.clone().map(|state| ("ostler.dev/tracestate", state));
+    [("ostler.dev/traceparent", trace.parent.to_string())].into_iter().chain(state).collect()
 }
 
 fn spec(task: &Task) -> Spec<'_> {

@@ -44,6 +44,8 @@ pub struct TraceItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     token_usage_source: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micro_usd: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<usize>,
 }
 
@@ -56,7 +58,7 @@ pub struct HistoryItem {
     message: String,
 }
 
-/// One item for each event, in order.
+/// One item for each event, in order; and one more where a step breaks its agent's contract.
 pub fn trace(task: &Task, runs: &[Run], events: &[Event]) -> Vec<TraceItem> {
     let mut attempt = 0;
     let mut items = Vec::with_capacity(events.len());
@@ -64,7 +66,9 @@ pub fn trace(task: &Task, runs: &[Run], events: &[Event]) -> Vec<TraceItem> {
         if let EventBody::AttemptStarted { attempt: started, .. } = &event.body {
             attempt = *started;
         }
-        items.push(item(agent_of(task, runs, event), event, attempt));
+        let agent = agent_of(task, runs, event);
+        items.push(item(agent, event, attempt));
+        items.extend(violation(agent, event, attempt));
     }
     items
 }
@@ -105,6 +109,22 @@ fn item(agent: &str, event: &Event, attempt: u32) -> TraceItem {
     }
 }
 
+fn violation(agent: &str, event: &Event, attempt: u32) -> Option<TraceItem> {
+    let EventBody::StepFinished(step) = &event.body else { return None };
+    let message = step.contract_violation.clone()?;
+    Some(TraceItem {
+        timestamp: event.at.to_string(),
+        step_id: format!("a{attempt:03}.s{:04}.contract", event.seq),
+        attempt,
+        step: Some(step.step),
+        branch_id: "b001",
+        r#type: "agent_contract_violation",
+        agent: agent.to_owned(),
+        message,
+        ..TraceItem::default()
+    })
+}
+
 fn finished(base: TraceItem, step: &StepFinished) -> TraceItem {
     let mut item = TraceItem {
         step: Some(step.step),
@@ -120,6 +140,7 @@ fn finished(base: TraceItem, step: &StepFinished) -> TraceItem {
             item.input_tokens = Some(step.usage.input_tokens);
             item.output_tokens = Some(step.usage.output_tokens);
             item.token_usage_source = Some(usage_source(step.usage.estimated));
+            item.cost_micro_usd = step.usage.cost_micro_usd;
             let calls = step.opened.iter().filter(|opened| matches!(opened.kind, StepKind::Tool { .. }));
             item.tool_calls = Some(calls.count());
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, agent, model},
+    support::{Place, agent, model, worker::Worker},
 };
 
 fn task(name: &str, agent: &str) -> Value {
@@ -85,4 +85,38 @@ async fn what_one_may_not_do_or_what_is_there_otherwise_is_refused() {
         json!([{"kind": "Quota", "metadata": {"name": "q", "namespace": "team"}, "spec": {"weight": 2}}]);
     let refused = place.send_as(&writer, "POST", "/v1/check", Some(&quota)).await;
     check(&refused, 403, "forbidden", "admin");
+}
+
+fn endpoint(name: &str, aliases: &Value) -> Value {
+    let spec = json!({"provider": "mock", "default_model": "large", "aliases": aliases});
+    json!({"kind": "ModelEndpoint", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn an_agent_may_name_a_model_by_an_alias_of_its_endpoint() {
+    let place = Place::new().await;
+    let (main, says_fast) = (endpoint("main", &json!({"fast": "small"})), helper("a", "fast", &[]));
+    let batch = json!([task("t", "a"), says_fast, main]);
+    let checked = place.post("/v1/check", &batch).await;
+    assert_eq!((checked.status, outcomes(&checked.json())), (200, vec!["created"; 3]), "{checked:?}");
+    for (path, item) in
+        [("/v1/model-endpoints", &main), ("/v1/agents", &says_fast), ("/v1/tasks", &task("t", "a"))]
+    {
+        assert_eq!(place.post(path, item).await.status, 201);
+    }
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    assert_eq!(held.run().model, "small");
+    worker.finish(held, "done").await;
+    // An endpoint of that name goes before an alias; two of the same alias are one too many.
+    assert_eq!(
+        place.post("/v1/model-endpoints", &endpoint("other", &json!({"fast": "tiny"}))).await.status,
+        201
+    );
+    let refused = place.post("/v1/check", &json!([helper("b", "fast", &[])])).await;
+    let problem = refused.json()["problems"][0].to_string();
+    assert!(refused.status == 400 && problem.contains("main") && problem.contains("other"), "{refused:?}");
+    assert_eq!(place.post("/v1/model-endpoints", &endpoint("fast", &json!({}))).await.status, 201);
+    assert_eq!(place.post("/v1/tasks", &task("u", "a")).await.status, 201);
+    assert_eq!(worker.claim().await.run().model, "large");
 }

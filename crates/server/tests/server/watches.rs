@@ -27,10 +27,16 @@ fn said(message: &Message) -> (String, String, String) {
 
 /// The next message that is no comment.
 async fn next(listener: &mut Listener) -> Message {
+    let message = said_next(listener).await;
+    assert_eq!(message.event, "resource");
+    message
+}
+
+/// Of whatever kind, but for comments.
+async fn said_next(listener: &mut Listener) -> Message {
     loop {
         let message = listener.next().await.expect("the stream goes on");
         if message.event != "comment" {
-            assert_eq!(message.event, "resource");
             return message;
         }
     }
@@ -201,7 +207,7 @@ async fn everything_that_happens_can_be_watched() {
         let mut watch = Listener::at(&place, &format!("/v1/events/watch?{query}"), last).await;
         let mut seen = Vec::new();
         for _ in 0..count {
-            let message = watch.next().await.unwrap();
+            let message = said_next(&mut watch).await;
             assert_eq!((message.event.as_str(), message.data["id"].as_u64()), ("event", message.id));
             seen.push((message.data["type"].as_str().unwrap().to_owned(), message.id.unwrap(), message.data));
         }
@@ -226,9 +232,12 @@ async fn everything_that_happens_can_be_watched() {
     assert_eq!(types("since=0&kind=agent", None, 2).await.len(), 2);
     assert_eq!(types(&format!("since=0&name={name}&source=task-controller"), None, 3).await, all[3..6]);
     let mut live = Listener::at(&place, "/v1/events/watch", None).await;
+    let began = live.next().await.unwrap();
+    assert_eq!(began.event, "comment", "who is cut off before anything happens has to know where it began");
     place.post("/v1/agents", &agent("new")).await;
-    let message = live.next().await.unwrap();
+    let message = said_next(&mut live).await;
     assert_eq!((&message.data["type"], &message.data["name"]), (&json!("resource.created"), &json!("new")));
+    assert_eq!(types("", began.id, 1).await[0].1, message.id.unwrap());
 }
 
 #[tokio::test]

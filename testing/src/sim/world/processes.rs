@@ -6,7 +6,7 @@ use ostler_control::{Control, ControlConfig, secrets::KeyRing};
 use ostler_kernel::{Runtime, runtime::timeout};
 use ostler_link::WorkerPort;
 use ostler_store::SqliteStore;
-use ostler_worker::{Equipment, Offer, WorkerConfig, start};
+use ostler_worker::{Equipment, KeptSecrets, Offer, WorkerConfig, start};
 
 use super::{LEASE, SERVER, Server, World};
 use crate::sim::{
@@ -75,12 +75,14 @@ impl World {
         self.executor.boot(node, false);
         let runtime: Arc<dyn Runtime> = NodeRuntime::new(&self.executor, node);
         let port: Arc<dyn WorkerPort> = Arc::new(SimLink::new(Arc::clone(self), node, Arc::clone(&runtime)));
+        let secrets = KeptSecrets::new(Arc::clone(&port), Arc::clone(&runtime));
         let equipment = Equipment {
             port,
             gateway: Arc::new(SimGateway { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
-            toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime) }),
+            toolbox: Arc::new(SimToolbox { world: Arc::clone(self), runtime: Arc::clone(&runtime), secrets }),
             runner: Arc::new(SimRunner),
             runtime,
+            telemetry: Default::default(),
         };
         let slots = self.draw(|rng| rng.between(1, 4)) as u32;
         let handle = start(WorkerConfig { name: name.to_owned(), offer: Offer::of_slots(slots) }, equipment);

@@ -118,10 +118,30 @@ async fn needed(
             problem => page.toned(&title, &problem, Tone::Bad),
         },
         Err(error) if error.code() == Some("not_found") => {
+            if kind == Kind::ModelEndpoint
+                && let Some(about) = alias(&home, name).await
+            {
+                return page.line(&title, &about);
+            }
             page.toned(&title, "is not there; whoever needs it fails", Tone::Bad);
         }
         Err(error) => page.toned(&title, &error.to_string(), Tone::Pending),
     }
+}
+
+/// Which endpoint has this as an alias, and for what.
+async fn alias(client: &Client, name: &str) -> Option<String> {
+    let all = listing::all(client, Kind::ModelEndpoint).await.ok()?;
+    all.iter().find_map(|endpoint| {
+        let model = aliases(endpoint).find(|(alias, _)| *alias == name)?.1.as_str()?;
+        Some(format!("{model}, an alias of model-endpoint/{}", name_of(endpoint)))
+    })
+}
+
+/// Other names of an object that can be named by them, with what they stand for.
+pub fn aliases(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let aliases = object.pointer("/spec/aliases").and_then(Value::as_object);
+    aliases.into_iter().flatten().map(|(alias, model)| (alias.as_str(), model))
 }
 
 /// Those of a kind that name this object.
@@ -134,8 +154,14 @@ async fn users(
     names: impl Fn(&Value) -> Vec<String>,
 ) {
     let Ok(all) = listing::all(client, kind).await else { return };
-    let (name, full) = (name_of(object), format!("{}/{}", namespace_of(object), name_of(object)));
-    let is_user = |other: &&Value| names(other).iter().any(|named| *named == name || *named == full);
+    let own: Vec<&str> =
+        std::iter::once(name_of(object)).chain(aliases(object).map(|(alias, _)| alias)).collect();
+    let home = namespace_of(object);
+    let is_own = |named: &str| match named.split_once('/') {
+        Some((namespace, name)) => namespace == home && own.contains(&name),
+        None => own.contains(&named),
+    };
+    let is_user = |other: &&Value| names(other).iter().any(|named| is_own(named));
     let users: Vec<&str> = all.iter().filter(is_user).map(name_of).collect();
     if !users.is_empty() {
         page.section(title);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Check;
 use crate::{
     commands::{
-        describe::references,
+        describe::{aliases, references},
         listing::{self, name_of, namespace_of},
     },
     error::CommandError,
@@ -36,8 +36,7 @@ async fn missing(client: &Client) -> Result<Vec<String>, CommandError> {
     let mut found = Vec::new();
     for (kind, path, named) in NAMED {
         let there = listing::all(client, named).await?;
-        let there: BTreeSet<String> =
-            there.iter().map(|it| format!("{}/{}", namespace_of(it), name_of(it))).collect();
+        let there: BTreeSet<String> = there.iter().flat_map(names).collect();
         for object in listing::all(client, kind).await? {
             let gone =
                 references(&object, path).into_iter().filter(|name| !there.contains(&whole(&object, name)));
@@ -48,6 +47,12 @@ async fn missing(client: &Client) -> Result<Vec<String>, CommandError> {
         }
     }
     Ok(found)
+}
+
+/// What it can be named by; an endpoint by its aliases too.
+fn names(object: &Value) -> Vec<String> {
+    let (home, aliases) = (namespace_of(object), aliases(object).map(|(alias, _)| alias));
+    std::iter::once(name_of(object)).chain(aliases).map(|name| format!("{home}/{name}")).collect()
 }
 
 /// A reference without a namespace means the one it stands in.

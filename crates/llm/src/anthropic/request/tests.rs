@@ -35,6 +35,7 @@ fn wire(messages: Vec<(Role, Vec<Block>)>, tools: usize, options: &[(&str, &str)
             .collect::<BTreeMap<_, _>>(),
         secret_ref: None,
         allow_private: false,
+        ..ModelPlan::default()
     };
     let offer = |_| ToolOffer { name: "a.b".into(), description: "Looks.".into(), schema: json!({}) };
     let request = ModelRequest {

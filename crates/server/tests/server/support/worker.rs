@@ -78,7 +78,7 @@ impl Worker {
     /// Finishes the open step and begins the next.
     pub async fn step(&self, held: &mut Held) {
         let mut progress = self.done(held);
-        progress.open = vec![StepKind::Model { model: held.run.model.clone() }];
+        progress.open = vec![StepKind::model(&held.run.model)];
         held.step += 1;
         held.written += 1;
         let (caller, key) = (self.caller.clone(), key(held));
@@ -96,14 +96,13 @@ impl Worker {
     fn done(&self, held: &Held) -> Progress {
         let id = StepId { run: held.run.id, index: held.step };
         let at = held.run.created_at;
-        let mut step =
-            Step::open(id, StepKind::Model { model: held.run.model.clone() }, held.run.attempt, at);
+        let mut step = Step::open(id, StepKind::model(&held.run.model), held.run.attempt, at);
         let usage = Usage { input_tokens: 3, output_tokens: 4, estimated: false, ..Usage::default() };
         step.state = StepState::Done { outcome: StepOutcome::Ok, at, took_ms: 5, usage };
         let text = Block::Text { text: "well".to_owned() };
         let entry =
             Entry { role: Role::Assistant, blocks: vec![text], run: held.run.id, step: Some(held.step) };
-        let done = StepDone { step, preview: "well".to_owned() };
+        let done = StepDone::new(step, "well");
         Progress { done: vec![done], entries: vec![entry], ..Progress::default() }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
-    BlobId, Bundle, Command, ContextId, Expect, InputId, RunId, Session, SessionId, TaskId, Worker, Write,
+    BlobId, Bundle, Command, ContextId, Expect, InputId, RunId, Session, SessionId, TaskId, TraceContext,
+    Worker, Write,
     conversation::Context,
     event::Change,
     queue::{Lane, Priority, Requirements},
@@ -23,6 +24,9 @@ use serde_json::json;
 
 use super::{super::dice::Dice, History};
 use crate::{Answer, Query};
+
+/// What some callers send along.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 pub(super) const NAMESPACES: [&str; 3] = ["default", "Team 'A'", "ü"];
 pub(super) const SESSION_KEYS: [&str; 2] = ["chat", "🐎"];
@@ -123,6 +127,7 @@ impl History<'_> {
             session_key: None,
             idempotency_key: dice.one_in(6).then(|| dice.word(&TASK_KEYS)),
             deadline,
+            trace: dice.one_in(4).then(|| TraceContext::read(TRACE, Some("vendor=1")).ok()).flatten(),
         }
     }
 

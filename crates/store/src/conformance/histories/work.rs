@@ -17,7 +17,7 @@ use ostler_kernel::{
         take_over::{self, Cause},
         wake,
     },
-    step::StepState,
+    step::{Fallback, StepState},
 };
 use serde_json::json;
 
@@ -129,7 +129,8 @@ impl History<'_> {
             ..Usage::default()
         };
         let state = StepState::Done { outcome, at: self.now, took_ms: self.dice.below(999), usage };
-        StepDone { step: Step { state, ..step }, preview: self.dice.word(&["", "it said…"]) }
+        let preview = self.dice.word(&["", "it said…"]);
+        StepDone::new(Step { state, ..step }, preview)
     }
 
     fn entry(&mut self, view: &RunView) -> Entry {
@@ -148,14 +149,19 @@ impl History<'_> {
     fn step_kind(&mut self) -> StepKind {
         let name = self.dice.word(&["search", "fetch"]);
         match self.dice.below(5) {
-            0 | 1 => StepKind::Model { model: "mock".to_owned() },
+            0 => StepKind::model("mock"),
+            1 => StepKind::Model { model: "spare".to_owned(), fallback: Some(self.fallback()) },
             2 => StepKind::Wait,
-            _ => StepKind::Tool {
-                call: ToolCallRef { id: format!("call-{}", self.dice.below(99)), name },
-                arguments: "{}".to_owned(),
-                idempotent: self.dice.one_in(2),
-            },
+            _ => {
+                let call = ToolCallRef { id: format!("call-{}", self.dice.below(99)), name };
+                StepKind::tool(call, "{}", self.dice.one_in(2))
+            }
         }
+    }
+
+    fn fallback(&mut self) -> Fallback {
+        let place = 1 + self.dice.below(2) as u32;
+        Fallback { place, endpoint: format!("spare-{place}"), may_pass: self.dice.one_in(2) }
     }
 
     fn way_to_leave(&mut self) -> Leave {

@@ -157,5 +157,6 @@ fn request() -> TaskRequest {
         session_key: None,
         idempotency_key: None,
         deadline: None,
+        trace: None,
     }
 }

@@ -26,8 +26,7 @@ pub fn asks_for_tools(view: &RunView, tools: &[&str]) -> Progress {
         arguments: "{}".to_owned(),
     });
     let entries = vec![said(view, blocks.collect())];
-    let open =
-        calls.into_iter().map(|call| StepKind::Tool { call, arguments: "{}".to_owned(), idempotent: true });
+    let open = calls.into_iter().map(|call| StepKind::tool(call, "{}", true));
     Progress { done: all_done(view), entries, open: open.collect(), ..Progress::default() }
 }
 
@@ -39,7 +38,7 @@ pub fn tools_answer(view: &RunView) -> Progress {
         }
         StepKind::Model { .. } | StepKind::Wait => None,
     });
-    let open = vec![StepKind::Model { model: view.run.model.clone() }];
+    let open = vec![StepKind::model(&view.run.model)];
     Progress { done: all_done(view), entries: results.collect(), open, ..Progress::default() }
 }
 
@@ -56,7 +55,7 @@ pub fn words(entry: &Entry) -> String {
 }
 
 fn all_done(view: &RunView) -> Vec<StepDone> {
-    let done = |step: &Step| StepDone { step: finished(step, step.opened_at), preview: String::new() };
+    let done = |step: &Step| StepDone::new(finished(step, step.opened_at), "");
     view.open_steps.iter().map(done).collect()
 }
 

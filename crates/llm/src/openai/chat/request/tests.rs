@@ -35,6 +35,7 @@ fn request(messages: Vec<(Role, Vec<Block>)>, tools: Vec<ToolOffer>) -> ModelReq
         options: BTreeMap::new(),
         secret_ref: None,
         allow_private: false,
+        ..ModelPlan::default()
     };
     let messages = messages.into_iter().map(|(role, blocks)| Message { role, blocks }).collect();
     ModelRequest {

@@ -1,0 +1,200 @@
+//! Draws the state: three lines of sums, the workers, the tasks, and a line of keys. Eighty columns are enough.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::{Constraint, Layout, Rect},
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+    widgets::{Cell, Row as TableRow, StatefulWidget, Table, TableState, Widget},
+};
+
+use super::{
+    detail,
+    picture::{Row, amount},
+    state::{Link, State},
+};
+use crate::{clock, paint::Tone, text, words};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    pub has_colour: bool,
+    /// Whether somebody can press keys.
+    pub has_keys: bool,
+}
+
+impl Look {
+    /// Words say the same without it.
+    pub fn style(self, tone: Tone) -> Style {
+        let plain = Style::new();
+        match tone {
+            Tone::Strong => plain.add_modifier(Modifier::BOLD),
+            _ if !self.has_colour => plain,
+            Tone::Plain => plain,
+            Tone::Quiet => plain.fg(Color::DarkGray),
+            Tone::Good => plain.fg(Color::Green),
+            Tone::Bad => plain.fg(Color::Red),
+            Tone::Pending => plain.fg(Color::Yellow),
+            Tone::Model => plain.fg(Color::Cyan),
+            Tone::Tool => plain.fg(Color::Magenta),
+        }
+    }
+}
+
+/// Workers that are shown; the rest is counted.
+const MOST_WORKERS: usize = 4;
+
+pub fn picture(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    let workers = u16::try_from(state.picture.workers.len().min(MOST_WORKERS)).unwrap_or_default();
+    let of_workers = if workers == 0 { 0 } else { workers + 2 };
+    let keys = u16::from(look.has_keys);
+    let parts = Layout::vertical([
+        Constraint::Length(4),
+        Constraint::Length(of_workers),
+        Constraint::Min(3),
+        Constraint::Length(keys),
+    ]);
+    let [sums, workers, body, keys] = parts.areas(area);
+    draw_sums(state, look, sums, buffer);
+    draw_workers(state, look, workers, buffer);
+    match &state.detail {
+        Some(detail) => detail::draw(detail, state.now_ms, look, body, buffer),
+        None => draw_tasks(state, look, body, buffer),
+    }
+    if look.has_keys {
+        draw_keys(state, look, keys, buffer);
+    }
+}
+
+/// The picture as plain text.
+pub fn lines(buffer: &Buffer) -> Vec<String> {
+    let area = buffer.area;
+    let line = |y| {
+        let cells = (area.left()..area.right()).filter_map(|x| buffer.cell((x, y)));
+        cells.map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
+    };
+    (area.top()..area.bottom()).map(line).collect()
+}
+
+fn draw_sums(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    let (standing, tone) = match &state.link {
+        Link::Lost { tries, .. } => (format!("reconnecting ({tries})"), Tone::Bad),
+        Link::Live if state.is_paused => ("paused".to_owned(), Tone::Pending),
+        Link::Live => ("live".to_owned(), Tone::Good),
+    };
+    let head = Line::from(vec![
+        Span::styled("ostler top", look.style(Tone::Strong)),
+        Span::raw(format!("  {}  ", text::one_line(&state.title))),
+        Span::styled(standing, look.style(tone)),
+    ]);
+    let picture = &state.picture;
+    let more = if picture.has_more { "+" } else { "" };
+    let count = |name: &str| format!("{name} {}{more}   ", picture.count(name));
+    let queue: String = ["queued", "running", "waiting", "sleeping"].map(count).concat();
+    let usage = picture.usage();
+    let rate = state.rate.map_or_else(String::new, |rate| format!("   {} a minute", amount(rate)));
+    let cost = words::cost(&usage).map_or_else(String::new, |cost| format!("   cost {cost}"));
+    let tokens = format!(
+        "tokens  {} in   {} out{rate}{cost}",
+        amount(usage.input_tokens),
+        amount(usage.output_tokens)
+    );
+    let why = match &state.link {
+        Link::Lost { why, .. } => text::one_line(why),
+        Link::Live => String::new(),
+    };
+    let lines = [
+        head,
+        Line::raw(format!("tasks   {queue}")),
+        Line::raw(tokens),
+        Line::styled(why, look.style(Tone::Bad)),
+    ];
+    for (line, row) in lines.into_iter().zip(area.rows()) {
+        line.render(row, buffer);
+    }
+}
+
+fn draw_workers(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    let workers = &state.picture.workers;
+    if workers.is_empty() || area.height == 0 {
+        return;
+    }
+    let rows = workers.iter().take(MOST_WORKERS).map(|worker| {
+        let tone = if worker.status.phase == "Ready" { Tone::Good } else { Tone::Bad };
+        let status = match worker.status.standing.as_str() {
+            "open" => worker.status.phase.clone(),
+            standing => format!("{},{standing}", worker.status.phase),
+        };
+        let runs = format!("{}/{}", worker.status.current_tasks, worker.spec.max_concurrent_tasks);
+        let seen = worker.status.last_heartbeat.as_deref().and_then(clock::parse);
+        let seen = seen.map_or_else(String::new, |seen| clock::age(seen, state.now_ms));
+        TableRow::new([
+            Cell::new(text::one_line(&worker.metadata.name)),
+            Cell::new(status).style(look.style(tone)),
+            Cell::new(runs),
+            Cell::new(seen),
+        ])
+    });
+    let left_out = workers.len().saturating_sub(MOST_WORKERS);
+    let title = if left_out > 0 { format!("WORKER ({left_out} more)") } else { "WORKER".to_owned() };
+    let head = TableRow::new([title, "STATUS".to_owned(), "RUNS".to_owned(), "SEEN".to_owned()]);
+    let widths = [Constraint::Min(20), Constraint::Length(18), Constraint::Length(12), Constraint::Length(8)];
+    Widget::render(Table::new(rows, widths).header(head.style(look.style(Tone::Strong))), area, buffer);
+}
+
+fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    let rows = state.rows();
+    let has_namespaces =
+        rows.iter().any(|row| rows.first().is_some_and(|first| first.namespace != row.namespace));
+    let shown = rows.iter().map(|row| task_row(row, has_namespaces, look));
+    let head = TableRow::new(["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST", ""])
+        .style(look.style(Tone::Strong));
+    let widths = [
+        Constraint::Fill(3),
+        Constraint::Fill(2),
+        Constraint::Length(11),
+        Constraint::Length(5),
+        Constraint::Length(8),
+        Constraint::Length(10),
+        Constraint::Fill(1),
+    ];
+    let table = Table::new(shown, widths)
+        .header(head)
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut place = TableState::new().with_selected(state.selected.filter(|_| !rows.is_empty()));
+    StatefulWidget::render(table, area, buffer, &mut place);
+    if rows.is_empty() && area.height > 1 {
+        let what = if state.filter.is_empty() { "no tasks" } else { "no task matches the filter" };
+        Line::styled(what, look.style(Tone::Quiet)).render(Rect { y: area.y + 1, height: 1, ..area }, buffer);
+    }
+}
+
+fn task_row(row: &Row, has_namespaces: bool, look: Look) -> TableRow<'static> {
+    let name = if has_namespaces { format!("{}/{}", row.namespace, row.name) } else { row.name.clone() };
+    TableRow::new([
+        Cell::new(name),
+        Cell::new(row.doer.clone()),
+        Cell::new(row.state.clone()).style(look.style(Tone::of_state(&row.state))),
+        Cell::new(clock::age(0, row.age_ms)),
+        Cell::new(amount(row.usage.total())),
+        Cell::new(words::cost(&row.usage).unwrap_or_default()),
+        Cell::new(row.about.clone()).style(look.style(Tone::Quiet)),
+    ])
+}
+
+fn draw_keys(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+    let words = match (state.is_filtering, &state.detail) {
+        (true, _) => format!("filter: {}_   enter keeps it, esc clears it", text::one_line(&state.filter)),
+        (false, Some(_)) => "esc back   p pause   q quit".to_owned(),
+        (false, None) => {
+            let filter = match state.filter.as_str() {
+                "" => "/ filter".to_owned(),
+                filter => format!("/ filter: {}", text::one_line(filter)),
+            };
+            format!("↑↓ choose   enter steps   s sort: {}   {filter}   p pause   q quit", state.sort.name())
+        }
+    };
+    Line::styled(words, look.style(Tone::Quiet)).render(area, buffer);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! A gateway that adds to what a call used what that cost: by the price of its endpoint, or else by the table.
+
+use futures_util::StreamExt;
+use ostler_kernel::plan::ModelPlan;
+
+use crate::{Gateway, ModelRequest, Part, Parts, Prices};
+
+pub struct Priced<G> {
+    inner: G,
+    prices: Prices,
+}
+
+impl<G> Priced<G> {
+    pub fn new(inner: G, prices: Prices) -> Self {
+        Self { inner, prices }
+    }
+}
+
+impl<G: Gateway> Gateway for Priced<G> {
+    fn stream(&self, request: ModelRequest) -> Parts {
+        let ModelPlan { provider, model, price, .. } = &request.endpoint;
+        let Some(price) = price.or_else(|| self.prices.find(provider, model)) else {
+            return self.inner.stream(request);
+        };
+        let priced = self.inner.stream(request).map(move |mut part| {
+            if let Ok(Part::Done(completion)) = &mut part
+                && let Some(usage) = &mut completion.usage
+            {
+                usage.cost_micro_usd = Some(price.of(usage));
+            }
+            part
+        });
+        Box::pin(priced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, stream};
+    use ostler_kernel::{Price, step::Usage};
+
+    use super::*;
+    use crate::{Completion, Finish};
+
+    struct Used(Option<Usage>);
+
+    impl Gateway for Used {
+        fn stream(&self, _: ModelRequest) -> Parts {
+            let completion = Completion { blocks: vec![], finish: Finish::Stop, usage: self.0 };
+            Box::pin(stream::once(async { Ok(Part::Done(completion)) }))
+        }
+    }
+
+    fn cost(usage: Option<Usage>, model: &str, price: Option<Price>) -> Option<u64> {
+        let endpoint =
+            ModelPlan { provider: "openai".into(), model: model.into(), price, ..ModelPlan::default() };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages: vec![],
+            tools: vec![],
+            output_schema: None,
+            request_id: String::new(),
+        };
+        let mut parts = Priced::new(Used(usage), Prices::standard()).stream(request);
+        let Some(Some(Ok(Part::Done(completion)))) = parts.next().now_or_never() else { panic!("no answer") };
+        completion.usage.and_then(|usage| usage.cost_micro_usd)
+    }
+
+    #[test]
+    fn a_call_costs_what_its_endpoint_says_or_the_table_and_else_is_unknown() {
+        let usage = Some(Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() });
+        assert_eq!(cost(usage, "gpt-4o", None), Some(3_500));
+        let own = Price { input: 1_000_000, output: 0, cache_read: None, cache_write: None };
+        assert_eq!(cost(usage, "gpt-4o", Some(own)), Some(1_000));
+        assert_eq!(cost(usage, "unheard-of", None), None);
+        assert_eq!(cost(None, "gpt-4o", None), None);
+    }
+}
