@@ -59,9 +59,11 @@ fn printed() -> Result<Vec<(String, String)>> {
     names.lines().map(page).collect()
 }
 
-/// The program, built if it has changed, beside this one.
+/// The program, built if it has changed, beside this one. With some test beside it cargo chooses the features of
+/// dependencies as it does for all tests, so that what `make test` builds and what stands here is the same.
 fn binary() -> Result<String> {
-    crate::output_of(&crate::cargo(), &["build", "--quiet", "--workspace", "--bin", "ostler"])?;
+    let build = ["build", "--quiet", "--workspace", "--bin", "ostler", "--test", "schema"];
+    crate::output_of(&crate::cargo(), &build)?;
     let this = std::env::current_exe().context("where this program lies can't be told")?;
     Ok(this.with_file_name("ostler").to_string_lossy().into_owned())
 }
