@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ostler_kernel::{Bundle, Timestamp};
 use ostler_store::{Store, StoreExt};
 use ostler_testing::postgres::{self, Postgres, Setup};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -93,7 +94,8 @@ async fn connections_are_encrypted_and_certificates_checked() {
         ground.url("localhost", &format!("application_name=ostler&sslmode=verify-full&sslrootcert={ca}"));
     let store = postgres::open(&open).await.expect("the certificate is good");
     // The writers connect with their first job.
-    drop(store.commit(vec![ostler_kernel::Bundle::blob(b"hello".to_vec()).1]).await.expect("committed"));
+    let (_, hello) = Bundle::blob(b"hello".to_vec(), Timestamp::from_millis(0));
+    drop(store.commit(vec![hello]).await.expect("committed"));
     assert_eq!(ground.connections(), "true", "every one of them is encrypted");
     drop(store);
 

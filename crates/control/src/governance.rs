@@ -1,6 +1,8 @@
 //! Rules of people about agents and tools. This version keeps them and can't enforce them, so whatever they
 //! would hold for is refused: a rule must not be passed over in silence.
 
+use std::collections::BTreeSet;
+
 use ostler_spec::{
     AgentPolicySpec, AgentSpec, Kind, PolicyScope, Reference, Resource, Spec, ToolPermissionSpec,
 };
@@ -15,7 +17,7 @@ pub struct NamedPolicy {
     systems: Vec<Reference>,
 }
 
-/// More rules than this in one namespace are more than anybody wrote.
+/// Rules read at a time.
 const AT_ONCE: usize = 1000;
 
 impl Control {
@@ -27,11 +29,15 @@ impl Control {
         agent: &AgentSpec,
         beside: Beside<'_>,
     ) -> Result<Vec<NamedPolicy>, ControlError> {
-        for permission in self.rules(Kind::ToolPermission, namespace, beside).await? {
-            let Spec::ToolPermission(rule) = &permission.spec else { continue };
-            let own = Reference::named(&permission.metadata.name);
-            if let Some(tool) = permitted_tool(rule, &own, name, agent) {
-                return Err(unenforced(&permission, &format!("tool {:?} of agent {name:?}", tool.name)));
+        // Whoever keeps a tool decides on it, and so does whoever keeps the agent.
+        let homes = agent.tools.iter().map(|tool| tool.namespace_or(namespace));
+        for home in homes.chain([namespace]).collect::<BTreeSet<_>>() {
+            for permission in self.rules(Kind::ToolPermission, home, beside).await? {
+                let Spec::ToolPermission(rule) = &permission.spec else { continue };
+                let own = Reference::named(&permission.metadata.name);
+                if let Some(tool) = permitted_tool(rule, &own, name, agent) {
+                    return Err(unenforced(&permission, &format!("tool {:?} of agent {name:?}", tool.name)));
+                }
             }
         }
         let mut named = Vec::new();
@@ -52,7 +58,13 @@ impl Control {
         namespace: &str,
         beside: Beside<'_>,
     ) -> Result<Vec<Resource>, ControlError> {
-        let mut rules = self.resources(kind, Some(namespace.to_owned()), None, AT_ONCE).await?;
+        let (mut rules, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.resources(kind, Some(namespace.to_owned()), after, AT_ONCE).await?;
+            let Some(Resource { metadata, .. }) = page.last() else { break };
+            after = Some((metadata.namespace.clone(), metadata.name.clone()));
+            rules.extend(page);
+        }
         rules.retain(|rule| beside.find(kind, namespace, &rule.metadata.name).is_none());
         rules.extend(beside.of(kind, namespace).cloned());
         Ok(rules)

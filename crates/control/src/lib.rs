@@ -75,6 +75,8 @@ pub struct ControlConfig {
     pub keep_sessions: Option<Duration>,
     /// How long a worker is kept that gives no sign of life; or else for ever.
     pub keep_workers: Option<Duration>,
+    /// How long a plan is kept that no task names; or else for ever. Servers of one store must agree on it.
+    pub keep_plans: Option<Duration>,
     /// Names of the model providers that workers have. If there are none, nobody knows, and any will do.
     pub providers: Vec<String>,
     /// Told of tasks and attempts.
@@ -92,6 +94,7 @@ impl Default for ControlConfig {
             redactor: Redactor::default(),
             keep_sessions: None,
             keep_workers: None,
+            keep_plans: None,
             providers: Vec::new(),
             telemetry: Telemetry::default(),
         }
@@ -145,6 +148,7 @@ impl Control {
         let follower = Arc::clone(self);
         let quotas = Arc::clone(self);
         let sweeper = Arc::clone(self);
+        let planner = Arc::clone(self);
         let sealer = Arc::clone(self);
         let spawn = |name, future| self.runtime.spawn(name, future).abort_on_drop();
         Background {
@@ -153,6 +157,7 @@ impl Control {
                 spawn("due wake", Box::pin(async move { waker.wake_due().await })),
                 spawn("quotas", Box::pin(async move { quotas.follow_quotas().await })),
                 spawn("retention", Box::pin(async move { sweeper.forget_old_tasks().await })),
+                spawn("plan forget", Box::pin(async move { planner.forget_plans().await })),
                 spawn("resealing", Box::pin(async move { sealer.reseal_secrets().await })),
                 spawn("log follower", Box::pin(async move { follower.follow_log().await })),
             ],

@@ -22,6 +22,7 @@ use crate::{
     Control, ControlError,
     governance::NamedPolicy,
     models::model_plan,
+    reconcilers::plan_forget::is_worn,
     resources::{Beside, check_available},
 };
 
@@ -47,10 +48,20 @@ pub struct Planned {
     pub plan: Arc<AgentPlan>,
     /// What must be asked of the task too.
     pub policies: Arc<[NamedPolicy]>,
+    /// When it was last put into the store, by this server's clock.
+    put_at: Duration,
 }
 
 /// Plans kept at hand; past it all are read again.
 const ROOM: usize = 1024;
+
+impl Known {
+    fn make_room(&mut self) {
+        if self.current.len() >= ROOM || self.stored.len() >= ROOM {
+            *self = Known { changes: self.changes, ..Known::default() };
+        }
+    }
+}
 
 impl Plans {
     pub fn new(hints: watch::Receiver<Hint>) -> Self {
@@ -79,7 +90,7 @@ impl Control {
         let key = (namespace.to_owned(), agent.to_owned());
         let changes = {
             let known = self.plans.lock();
-            if let Some(plan) = known.current.get(&key) {
+            if let Some(plan) = known.current.get(&key).filter(|plan| !self.is_worn(plan)) {
                 return Ok(plan.clone());
             }
             known.changes
@@ -87,13 +98,12 @@ impl Control {
         let (plan, policies) = self.make_plan(namespace, agent, Beside::default()).await?;
         let bytes = serde_json::to_vec(&plan)
             .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
-        let (id, bundle) = Bundle::blob(bytes);
+        let (id, bundle) = Bundle::blob(bytes, self.runtime.now());
+        let put_at = self.runtime.monotonic();
         self.store_blob(bundle).await?;
-        let planned = Planned { id, plan: Arc::new(plan), policies: policies.into() };
+        let planned = Planned { id, plan: Arc::new(plan), policies: policies.into(), put_at };
         let mut known = self.plans.lock();
-        if known.current.len() >= ROOM || known.stored.len() >= ROOM {
-            *known = Known { changes: known.changes, ..Known::default() };
-        }
+        known.make_room();
         // Made of what was there before a change, it serves this one task and no other.
         if known.changes == changes {
             known.current.insert(key, planned.clone());
@@ -111,7 +121,14 @@ impl Control {
     ) -> Result<Planned, ControlError> {
         let (plan, policies) = self.make_plan(namespace, agent, beside).await?;
         let bytes = serde_json::to_vec(&plan).unwrap_or_default();
-        Ok(Planned { id: BlobId::of(&bytes), plan: Arc::new(plan), policies: policies.into() })
+        let put_at = self.runtime.monotonic();
+        Ok(Planned { id: BlobId::of(&bytes), plan: Arc::new(plan), policies: policies.into(), put_at })
+    }
+
+    /// It was put so long ago that it may be forgotten before a task names it.
+    fn is_worn(&self, plan: &Planned) -> bool {
+        let age = self.runtime.monotonic().saturating_sub(plan.put_at);
+        self.config.keep_plans.is_some_and(|keep| is_worn(age, keep))
     }
 
     /// A plan that a run was accepted with.
@@ -123,7 +140,9 @@ impl Control {
         let plan = bytes.and_then(|bytes| serde_json::from_slice::<AgentPlan>(&bytes).ok());
         let plan =
             Arc::new(plan.ok_or_else(|| ControlError::NotFound { kind: "plan", name: id.to_string() })?);
-        self.plans.lock().stored.insert(id, Arc::clone(&plan));
+        let mut known = self.plans.lock();
+        known.make_room();
+        known.stored.insert(id, Arc::clone(&plan));
         Ok(plan)
     }
 

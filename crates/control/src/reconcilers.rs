@@ -3,4 +3,5 @@
 
 mod due_wake;
 mod lease_judge;
+pub(crate) mod plan_forget;
 mod retention;

@@ -74,7 +74,7 @@ impl Control {
 
     async fn stage(&self, new: &NewTask, agent: &Reference, plans: Plans<'_>) -> Result<Stage, ControlError> {
         check_home(new, agent)?;
-        let Planned { id, plan, policies } = match plans {
+        let Planned { id, plan, policies, .. } = match plans {
             Plans::Stored => self.plan(&new.namespace, &agent.name).await?,
             Plans::Tried(beside) => self.plan_unstored(&new.namespace, &agent.name, beside).await?,
         };

@@ -135,9 +135,16 @@ pub enum Write {
     },
     Resource(StoredResource),
     DeleteResource(ResourceKey),
+    /// Put again, only the time changes.
     Blob {
         id: BlobId,
         bytes: Vec<u8>,
+        at: Timestamp,
+    },
+    /// Goes unless it was put again after that time.
+    ForgetBlob {
+        id: BlobId,
+        put_by: Timestamp,
     },
 }
 
@@ -209,9 +216,14 @@ impl Bundle {
     }
 
     /// Stores bytes under their hash. They go ahead of the bundle that names them, in a commit of their own.
-    pub fn blob(bytes: Vec<u8>) -> (BlobId, Self) {
+    pub fn blob(bytes: Vec<u8>, at: Timestamp) -> (BlobId, Self) {
         let id = BlobId::of(&bytes);
-        (id, Self::new(Command::PutBlob).write(Write::Blob { id, bytes }))
+        (id, Self::new(Command::PutBlob).write(Write::Blob { id, bytes, at }))
+    }
+
+    /// Forgets a blob that no task names, and that nobody has put since.
+    pub fn forget_blob(id: BlobId, put_by: Timestamp) -> Self {
+        Self::new(Command::Forget).write(Write::ForgetBlob { id, put_by })
     }
 
     /// Whether it counts, given the rows as they are now.

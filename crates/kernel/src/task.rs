@@ -103,6 +103,12 @@ impl TaskRequest {
             && self.session_key == other.session_key
     }
 
+    /// The plans of all who take part in it.
+    pub fn plans(&self) -> impl Iterator<Item = BlobId> {
+        let stages = self.system.iter().flat_map(|system| &system.line);
+        std::iter::once(self.plan).chain(stages.map(|stage| stage.plan))
+    }
+
     /// Whether the agent does it, or takes part in it.
     pub fn has_agent(&self, name: &str) -> bool {
         match &self.system {

@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub keep_sessions: Option<Duration>,
     /// How long a worker is kept that gives no sign of life; or else for ever.
     pub keep_workers: Option<Duration>,
+    /// How long a plan is kept that no task names; or else for ever.
+    pub keep_plans: Option<Duration>,
     /// Names of the model providers that workers have. If there are none, any name is taken.
     pub providers: Vec<String>,
     /// Told of tasks and attempts.
@@ -91,6 +93,7 @@ impl Default for ServerConfig {
             archive_after: None,
             keep_sessions: None,
             keep_workers: None,
+            keep_plans: Some(Duration::from_secs(7 * 24 * 3600)),
             providers: Vec::new(),
             telemetry: Telemetry::default(),
             restore: None,

@@ -290,6 +290,7 @@ fn of_control(config: &ServerConfig, keys: KeyRing) -> ControlConfig {
         redactor: config.redactor.clone(),
         keep_sessions: config.keep_sessions,
         keep_workers: config.keep_workers,
+        keep_plans: config.keep_plans,
         providers: config.providers.clone(),
         telemetry: config.telemetry.clone(),
     }

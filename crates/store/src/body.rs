@@ -29,7 +29,8 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         | Write::Renewal { .. }
         | Write::Standing { .. }
         | Write::DeleteResource(_)
-        | Write::Blob { .. } => Ok(String::new()),
+        | Write::Blob { .. }
+        | Write::ForgetBlob { .. } => Ok(String::new()),
     }
 }
 

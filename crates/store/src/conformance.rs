@@ -239,6 +239,7 @@ cases! { $
         a_tasks_log_is_resumed_behind_what_was_seen
         as_many_as_there_are_may_be_asked_for
         a_blob_is_found_by_its_hash
+        a_blob_that_is_put_again_stays
         leases_are_listed_by_worker
         a_worker_reads_back_as_it_was_written
         workers_are_listed_with_their_counters;

@@ -102,6 +102,10 @@ pub enum Query {
     /// Every namespace that a resource or a task lives in.
     Namespaces,
     Blob(BlobId),
+    /// Blobs that were last put by then.
+    OldBlobs {
+        put_by: Timestamp,
+    },
 }
 
 /// Where a conversation stands in their list.
@@ -283,6 +287,7 @@ pub enum Answer {
     Resources(Vec<StoredResource>),
     Names(Vec<String>),
     Blob(Option<Vec<u8>>),
+    Blobs(Vec<BlobId>),
 }
 
 macro_rules! typed {
@@ -336,6 +341,7 @@ typed! {
     resources(filter: ResourceFilter) = Query::Resources(filter) => Resources -> Vec<StoredResource>;
     namespaces() = Query::Namespaces => Names -> Vec<String>;
     blob(blob: BlobId) = Query::Blob(blob) => Blob -> Option<Vec<u8>>;
+    old_blobs(put_by: Timestamp) = Query::OldBlobs { put_by } => Blobs -> Vec<BlobId>;
 }
 
 impl<S: Store + ?Sized> StoreExt for S {}

@@ -112,7 +112,7 @@ impl Fact {
             }
             Write::Input(input) => Fact::Input { task: input.task, number: input.number },
             Write::Resource(stored) => Fact::Resource { key: stored.key.clone(), version: stored.version },
-            Write::Blob { id, bytes } => Fact::Blob { id: *id, bytes: bytes.clone() },
+            Write::Blob { id, bytes, .. } => Fact::Blob { id: *id, bytes: bytes.clone() },
             // What these leave is overwritten by what comes later.
             Write::Task(_)
             | Write::NewRun(_)
@@ -129,7 +129,8 @@ impl Fact {
             | Write::Worker(_)
             | Write::Renewal { .. }
             | Write::Standing { .. }
-            | Write::DeleteResource(_) => return None,
+            | Write::DeleteResource(_)
+            | Write::ForgetBlob { .. } => return None,
         })
     }
 

@@ -167,7 +167,7 @@ impl<'w> Story<'w> {
 
     async fn upload(&mut self) {
         let text = self.text();
-        let (_, bundle) = Bundle::blob(text.into_bytes());
+        let (_, bundle) = Bundle::blob(text.into_bytes(), self.world.now());
         self.must(vec![bundle]).await;
     }
 

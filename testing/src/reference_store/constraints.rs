@@ -49,7 +49,8 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         | Write::Standing { .. }
         | Write::Resource(_)
         | Write::DeleteResource(_)
-        | Write::Blob { .. } => true,
+        | Write::Blob { .. }
+        | Write::ForgetBlob { .. } => true,
     }
 }
 

@@ -99,7 +99,11 @@ impl Tables {
                 let all: BTreeSet<String> = of_tasks.chain(of_resources).collect();
                 Answer::Names(all.into_iter().collect())
             }
-            Query::Blob(blob) => Answer::Blob(self.blobs.get(&blob).cloned()),
+            Query::Blob(blob) => Answer::Blob(self.blobs.get(&blob).map(|(bytes, _)| bytes.clone())),
+            Query::OldBlobs { put_by } => {
+                let old = self.blobs.iter().filter(|(_, (_, put_at))| *put_at <= put_by);
+                Answer::Blobs(old.map(|(id, _)| *id).collect())
+            }
         }
     }
 

@@ -29,7 +29,8 @@ pub(super) struct Tables {
     pub blockers: BTreeMap<BlockerId, Blocker>,
     pub workers: BTreeMap<String, Worker>,
     pub resources: BTreeMap<ResourceKey, StoredResource>,
-    pub blobs: BTreeMap<BlobId, Vec<u8>>,
+    /// With the time at which each was last put.
+    pub blobs: BTreeMap<BlobId, (Vec<u8>, Timestamp)>,
     /// The limit of each class, by its namespace and name.
     pub classes: BTreeMap<(String, String), Option<u32>>,
     /// How often each namespace was served lately.
@@ -108,8 +109,14 @@ impl Tables {
                 self.times_changed += 1;
                 self.resources.remove(&key);
             }
-            Write::Blob { id, bytes } => {
-                self.blobs.insert(id, bytes);
+            Write::Blob { id, bytes, at } => {
+                let blob = self.blobs.entry(id).or_insert((bytes, at));
+                blob.1 = blob.1.max(at);
+            }
+            Write::ForgetBlob { id, put_by } => {
+                if self.blobs.get(&id).is_some_and(|(_, put_at)| *put_at <= put_by) {
+                    self.blobs.remove(&id);
+                }
             }
         }
     }

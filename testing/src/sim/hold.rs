@@ -163,7 +163,8 @@ fn rows_of(write: &Write) -> Vec<Row> {
         | Write::Consume { .. }
         | Write::Blocker(_)
         | Write::Archive { .. }
-        | Write::Blob { .. } => Vec::new(),
+        | Write::Blob { .. }
+        | Write::ForgetBlob { .. } => Vec::new(),
     }
 }
 

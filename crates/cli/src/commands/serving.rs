@@ -102,6 +102,7 @@ pub async fn start_server(
         archive_after: settings.text(&table::ARCHIVE_AFTER).and_then(table::kept),
         keep_sessions: settings.text(&table::KEEP_SESSIONS).and_then(table::kept),
         keep_workers: settings.text(&table::KEEP_WORKERS).and_then(table::kept),
+        keep_plans: ServerConfig::default().keep_plans,
         providers: model_providers(app)?,
         telemetry: telemetry.clone(),
         restore: arguments.restore.clone(),

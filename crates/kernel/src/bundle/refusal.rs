@@ -86,7 +86,8 @@ impl Clash {
             | Write::Standing { .. }
             | Write::Resource(_)
             | Write::DeleteResource(_)
-            | Write::Blob { .. } => None,
+            | Write::Blob { .. }
+            | Write::ForgetBlob { .. } => None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod bad_input;
 mod boundaries;
 mod description;
 mod events;
+mod governance;
 mod lifecycle;
 mod limits;
 mod link;

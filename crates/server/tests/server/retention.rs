@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_control::store::{StoreExt, TaskRef};
 use ostler_kernel::runtime::timeout;
 use ostler_server::{ServerConfig, start};
 use serde_json::json;
@@ -80,6 +81,35 @@ async fn what_ended_a_while_ago_is_out_of_sight_and_still_there() {
     // One that ends behind it is found too.
     place.post(&format!("/v1/tasks/{waiting}/cancel"), &json!({})).await;
     until(async || listed().await.is_empty()).await;
+}
+
+/// A plan is put again a sixteenth of the time later, and must not be forgotten on the way to a task.
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_that_no_task_names_are_forgotten_and_the_others_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (keep, keep_plans) = (Some(Duration::from_millis(1)), Some(Duration::from_millis(500)));
+    let config = ServerConfig { keep, keep_plans, ..config(folder.path()) };
+    let place = Place { server: start(config, Hasty::new()).await.unwrap(), folder };
+    place.apply_agent().await;
+    let store = place.server.control().store();
+    let plan_of = async |name: &str| {
+        let reference = TaskRef::Name { namespace: "default".into(), name: name.into() };
+        store.task(reference).await.unwrap().unwrap().task.request.plan
+    };
+    let waiting = plan_of(&place.task().await).await;
+    let mut changed = agent("helper");
+    changed["spec"]["prompt"] = json!("Be brief.");
+    let applied = place.post("/v1/agents", &changed).await;
+    assert!(applied.status < 300, "{applied:?}");
+    for round in 0..3 {
+        let name = place.task().await;
+        let brief = plan_of(&name).await;
+        assert_ne!(brief, waiting);
+        assert!(store.blob(brief).await.unwrap().is_some(), "round {round}: a task names it");
+        place.post(&format!("/v1/tasks/{name}/cancel"), &json!({})).await;
+        until(async || store.blob(brief).await.unwrap().is_none()).await;
+    }
+    assert!(store.blob(waiting).await.unwrap().is_some(), "a task waits for it");
 }
 
 async fn until(mut is_so: impl AsyncFnMut() -> bool) {

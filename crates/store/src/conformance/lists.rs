@@ -180,12 +180,33 @@ pub async fn as_many_as_there_are_may_be_asked_for(world: World) {
 
 pub async fn a_blob_is_found_by_its_hash(world: World) {
     for bytes in [vec![], b"some plan".to_vec(), vec![0; 1 << 20], (0..=255).collect()] {
-        let (id, bundle) = Bundle::blob(bytes.clone());
+        let (id, bundle) = Bundle::blob(bytes.clone(), world.now());
         world.must(bundle.clone()).await;
         world.must(bundle).await;
         assert_eq!(world.store.blob(id).await, Ok(Some(bytes)));
     }
     assert_eq!(world.store.blob(BlobId::of(b"never put")).await, Ok(None));
+}
+
+pub async fn a_blob_that_is_put_again_stays(world: World) {
+    let (then, now) = (world.now(), world.pass(1000));
+    let (old, put_old) = Bundle::blob(b"old".to_vec(), then);
+    let (worn, put_worn) = Bundle::blob(b"worn".to_vec(), then);
+    let again = Bundle::blob(b"worn".to_vec(), now).1;
+    world.commit_all(vec![put_old.clone(), put_worn.clone(), again]).await;
+    assert_eq!(world.store.old_blobs(then).await, Ok(vec![old]));
+    let mut both = vec![old, worn];
+    both.sort_unstable();
+    assert_eq!(world.store.old_blobs(now).await, Ok(both));
+    // A late one does not make it older.
+    world.must(put_worn).await;
+    for blob in [old, worn, BlobId::of(b"never put")] {
+        world.must(Bundle::forget_blob(blob, then)).await;
+    }
+    assert_eq!(world.store.blob(old).await, Ok(None));
+    assert_eq!(world.store.blob(worn).await, Ok(Some(b"worn".to_vec())));
+    world.must(put_old).await;
+    assert_eq!(world.store.blob(old).await, Ok(Some(b"old".to_vec())), "it may come back");
 }
 
 pub async fn leases_are_listed_by_worker(world: World) {

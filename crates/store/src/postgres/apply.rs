@@ -93,9 +93,11 @@ const PUT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, versio
 const INSERT_RESOURCE: &str = "INSERT INTO resources (kind, namespace, name, version, generation, created_at, body) \
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE kind = $1 AND namespace = $2 AND name = $3";
-const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes, put_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE \
+    SET put_at = excluded.put_at WHERE blobs.put_at < excluded.put_at";
+const FORGET_BLOB: &str = "DELETE FROM blobs WHERE id = $1 AND put_at <= $2";
 
-const ALL: [&str; 24] = [
+const ALL: [&str; 25] = [
     FORGET_SESSION,
     FORGET_WORKER,
     INSERT_TASK,
@@ -120,6 +122,7 @@ const ALL: [&str; 24] = [
     INSERT_RESOURCE,
     DELETE_RESOURCE,
     PUT_BLOB,
+    FORGET_BLOB,
 ];
 
 pub fn statements() -> impl Iterator<Item = &'static str> {
@@ -272,8 +275,13 @@ fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
         Write::DeleteResource(ResourceKey { kind, namespace, name }) => {
             vec![(Call::new(DELETE_RESOURCE, [kind.into(), namespace.into(), name.into()]), false)]
         }
-        Write::Blob { id, bytes } => {
-            vec![(Call::new(PUT_BLOB, [id.as_bytes().as_slice().into(), bytes.as_slice().into()]), false)]
+        Write::Blob { id, bytes, at } => {
+            let values = [id.as_bytes().as_slice().into(), bytes.as_slice().into(), at.as_millis().into()];
+            vec![(Call::new(PUT_BLOB, values), false)]
+        }
+        Write::ForgetBlob { id, put_by } => {
+            let values = [id.as_bytes().as_slice().into(), put_by.as_millis().into()];
+            vec![(Call::new(FORGET_BLOB, values), false)]
         }
     })
 }

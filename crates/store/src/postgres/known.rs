@@ -151,7 +151,8 @@ impl Known {
                 | Write::Standing { .. }
                 | Write::Blocker(_)
                 | Write::Archive { .. }
-                | Write::Blob { .. } => {}
+                | Write::Blob { .. }
+                | Write::ForgetBlob { .. } => {}
             }
         }
     }

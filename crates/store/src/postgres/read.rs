@@ -103,6 +103,10 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
             let params: Params<'_> = &[&blob.as_bytes().as_slice()];
             Answer::Blob(one(connection, sql, params, |row| Ok(row.try_get(0)?)).await?)
         }
+        Query::OldBlobs { put_by } => {
+            let sql = "SELECT id FROM blobs WHERE put_at <= $1 ORDER BY id";
+            Answer::Blobs(all(connection, sql, &[&put_by.as_millis()], row::blob_id).await?)
+        }
     })
 }
 

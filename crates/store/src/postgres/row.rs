@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use ostler_kernel::{
-    BlockerId, Event, RunId, SessionId, Task, TaskId, Timestamp, Worker,
+    BlobId, BlockerId, Event, RunId, SessionId, Task, TaskId, Timestamp, Worker,
     resource::{ResourceKey, StoredResource},
     task::input::Input,
     worker::Standing,
@@ -75,6 +75,12 @@ pub fn number(row: &Row, column: usize) -> Result<u64, Failed> {
 
 pub fn id<T: From<Id>>(row: &Row, column: usize) -> Result<T, Failed> {
     Ok(row.try_get::<_, Id>(column)?.into())
+}
+
+pub fn blob_id(row: &Row) -> Result<BlobId, Failed> {
+    let bytes: [u8; 32] =
+        row.try_get::<_, &[u8]>(0)?.try_into().map_err(|_| Failed::Body("no hash of a blob".to_owned()))?;
+    Ok(BlobId::from_bytes(bytes))
 }
 
 pub fn from_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, Failed> {

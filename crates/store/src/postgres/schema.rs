@@ -92,6 +92,11 @@ DO $$ DECLARE of record; BEGIN
     LOOP EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 10', of.rows, of.name); END LOOP;
 END $$;
 "#,
+    // A plan that nobody names any more goes. Servers that do not know of it yet put theirs without a time: it is the
+    // time at which they do.
+    r#"
+ALTER TABLE blobs ADD COLUMN put_at bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint;
+"#,
 ];
 
 /// Brings the schema to the version this binary knows. The connection's search path leads there.

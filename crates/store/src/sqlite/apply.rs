@@ -113,9 +113,14 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
             delete_resource(connection, key)?;
             effects.hint.resources += 1;
         }
-        Write::Blob { id, bytes } => {
-            let sql = "INSERT OR IGNORE INTO blobs (id, bytes) VALUES (?1, ?2)";
-            execute(connection, sql, params![Key(id), bytes])?;
+        Write::Blob { id, bytes, at } => {
+            let sql = "INSERT INTO blobs (id, bytes, put_at) VALUES (?1, ?2, ?3) \
+                ON CONFLICT (id) DO UPDATE SET put_at = max(put_at, excluded.put_at)";
+            execute(connection, sql, params![Key(id), bytes, at.as_millis()])?;
+        }
+        Write::ForgetBlob { id, put_by } => {
+            let sql = "DELETE FROM blobs WHERE id = ?1 AND put_at <= ?2";
+            execute(connection, sql, params![Key(id), put_by.as_millis()])?;
         }
     }
     Ok(())

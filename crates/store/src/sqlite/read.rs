@@ -81,6 +81,7 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
         Query::Resources(filter) => Answer::Resources(resources(connection, filter)?),
         Query::Namespaces => Answer::Names(all(connection, NAMESPACES, [], |row| row.get(0))?),
         Query::Blob(blob) => Answer::Blob(load_blob(connection, blob)?),
+        Query::OldBlobs { put_by } => Answer::Blobs(old_blobs(connection, *put_by)?),
     })
 }
 
@@ -270,6 +271,11 @@ fn load_blocker(connection: &Connection, id: &BlockerId) -> rusqlite::Result<Opt
 
 fn load_blob(connection: &Connection, id: &BlobId) -> rusqlite::Result<Option<Vec<u8>>> {
     one(connection, "SELECT bytes FROM blobs WHERE id = ?1", [Key(id)], |row| row.get(0))
+}
+
+fn old_blobs(connection: &Connection, put_by: Timestamp) -> rusqlite::Result<Vec<BlobId>> {
+    let sql = "SELECT id FROM blobs WHERE put_at <= ?1 ORDER BY id";
+    all(connection, sql, [put_by.as_millis()], |row| Ok(row.get::<_, Key<BlobId>>(0)?.0))
 }
 
 fn leased(connection: &Connection, worker: Option<&str>) -> rusqlite::Result<Vec<Run>> {

@@ -121,6 +121,10 @@ CREATE INDEX blockers_task ON blockers (task);
 CREATE INDEX tasks_namespace ON tasks (namespace, id);
 CREATE INDEX tasks_troubled ON tasks (id) WHERE state IN ('failed', 'dead_letter', 'cancelled', 'dropped');
 ",
+    // A plan that nobody names any more goes. Whoever opens the store knows of none yet, and puts what it uses again.
+    r"
+ALTER TABLE blobs ADD COLUMN put_at INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 #[derive(Debug, thiserror::Error)]

@@ -26,6 +26,7 @@ impl History<'_> {
             86 => self.forget().await,
             87..91 => self.put_resource().await.map(Some),
             91..93 => self.delete_resource().await.map(Some),
+            93..95 if self.dice.one_in(4) => Ok(self.forget_blob()),
             93..95 => Ok(Some(self.put_blob())),
             _ => Ok(self.resend()),
         }

@@ -1,6 +1,6 @@
 //! What people do: ask, send inputs, answer, cancel, declare resources. And workers that come and go.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use ostler_kernel::{
     BlobId, Bundle, Command, ContextId, Expect, InputId, RunId, Session, SessionId, TaskId, TraceContext,
@@ -226,9 +226,16 @@ impl History<'_> {
 
     pub(super) fn put_blob(&mut self) -> Bundle {
         let length = self.dice.below(40) as usize;
-        let (id, bundle) = Bundle::blob(vec![self.dice.below(3) as u8; length]);
+        let (id, bundle) = Bundle::blob(vec![self.dice.below(3) as u8; length], self.now);
         self.known.blobs.push(id);
         bundle
+    }
+
+    /// As of now, or of some time ago.
+    pub(super) fn forget_blob(&mut self) -> Option<Bundle> {
+        let id = self.dice.pick(&self.known.blobs)?;
+        let put_by = self.now.before(Duration::from_millis(self.dice.below(5000)));
+        Some(Bundle::forget_blob(id, put_by))
     }
 
     /// A worker starts again; now and then it doesn't know that it did before.

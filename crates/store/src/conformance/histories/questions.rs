@@ -119,6 +119,7 @@ impl History<'_> {
         }
         queries.extend(known.blockers.iter().map(|blocker| Query::Blocker(*blocker)));
         queries.extend(known.blobs.iter().map(|blob| Query::Blob(*blob)));
+        queries.push(Query::OldBlobs { put_by: self.now });
         queries
     }
 

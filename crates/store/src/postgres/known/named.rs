@@ -75,7 +75,11 @@ impl Named {
             }
             Write::Resource(resource) => self.resources.extend([resource.key.clone()]),
             Write::DeleteResource(key) => self.resources.extend([key.clone()]),
-            Write::NewTask(_) | Write::NewRun(_) | Write::Blocker(_) | Write::Blob { .. } => {}
+            Write::NewTask(_)
+            | Write::NewRun(_)
+            | Write::Blocker(_)
+            | Write::Blob { .. }
+            | Write::ForgetBlob { .. } => {}
         }
     }
 }
