@@ -123,7 +123,11 @@ impl Control {
         let plan = bytes.and_then(|bytes| serde_json::from_slice::<AgentPlan>(&bytes).ok());
         let plan =
             Arc::new(plan.ok_or_else(|| ControlError::NotFound { kind: "plan", name: id.to_string() })?);
-        self.plans.lock().stored.insert(id, Arc::clone(&plan));
+        let mut known = self.plans.lock();
+        if known.stored.len() >= ROOM {
+            known.stored.clear();
+        }
+        known.stored.insert(id, Arc::clone(&plan));
         Ok(plan)
     }
 
