@@ -9,18 +9,18 @@ pub mod rerun;
 pub mod retry;
 
 use ostler_kernel::{
-    Bundle, Event, Run, Task, TaskId, TaskState,
+    Bundle, EventBody, Task, TaskId, TaskState, Timestamp, Write,
+    event::{Change, ResourceChanged},
+    resource::{ResourceKey, log_of},
     run::{RunView, blocker::Blocker},
 };
-use ostler_store::{StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow};
+use ostler_spec::Kind;
+use ostler_store::{StoreExt, TaskRef, TaskRow};
 
 use crate::{Control, ControlError};
 
 /// How often a decision is made anew when someone else was quicker.
 pub(crate) const TRIES: usize = 32;
-
-/// Events that a task is shown with.
-const MOST_TOLD: u64 = 2000;
 
 impl Control {
     pub async fn task(&self, namespace: &str, reference: &str) -> Result<TaskRow, ControlError> {
@@ -32,14 +32,6 @@ impl Control {
             .ok_or_else(|| ControlError::NotFound { kind: "task", name: reference.to_owned() })
     }
 
-    pub async fn tasks(&self, filter: TaskFilter) -> Result<TaskPage, ControlError> {
-        let mut page = self.store.task_page(filter).await?;
-        for row in &mut page.rows {
-            self.count_so_far(row).await?;
-        }
-        Ok(page)
-    }
-
     /// A step writes no row of its task, so what a task that is at work has used stands in its run alone.
     pub async fn count_so_far(&self, row: &mut TaskRow) -> Result<(), ControlError> {
         if row.task.state == TaskState::Running
@@ -48,17 +40,6 @@ impl Control {
             row.task.usage = row.task.used(&run);
         }
         Ok(())
-    }
-
-    /// What a task's log tells, and its runs in the order of their acceptance: the last events, if there are many.
-    pub async fn told(&self, row: &TaskRow) -> Result<(Vec<Run>, Vec<Event>), ControlError> {
-        let after = row.last_seq.saturating_sub(MOST_TOLD);
-        let events = self.store.events(row.task.id, after, MOST_TOLD as usize).await?;
-        let mut runs = Vec::new();
-        for run in row.task.runs() {
-            runs.extend(self.store.run(run).await?.map(|run| *run));
-        }
-        Ok((runs, events))
     }
 
     /// What a waiting task waits for.
@@ -100,4 +81,21 @@ impl Control {
 
 fn ended(view: &RunView) -> ControlError {
     ControlError::Ended { name: view.task.name.clone(), state: view.task.state.name() }
+}
+
+/// Tells in the log of all what became of a task that has ended. Its own log ended with it.
+fn told_change(task: &Task, change: Change, at: Timestamp) -> Write {
+    let (kind, namespace, name) = (Kind::Task.name().to_owned(), task.namespace.clone(), task.name.clone());
+    let key = ResourceKey { kind: kind.clone(), namespace: namespace.clone(), name: name.clone() };
+    let labels = || task.request.labels.clone();
+    let body = EventBody::ResourceChanged(ResourceChanged {
+        kind,
+        namespace,
+        name,
+        change,
+        version: task.version,
+        labels: if change == Change::Deleted { Default::default() } else { labels() },
+        former_labels: labels(),
+    });
+    Write::Event { task: log_of(&key, 0), at, body }
 }

@@ -219,6 +219,9 @@ impl Watch {
             self.shown.clear();
         }
         let EventBody::ResourceChanged(changed) = &event.body else { return false };
+        if is_of_ended_task(changed) {
+            return false;
+        }
         let place = (changed.namespace.clone(), changed.name.clone());
         if changed.change == Change::Deleted {
             self.shown.remove(&place);
@@ -258,6 +261,11 @@ impl Watch {
             let gone = Gone { kind: watched.kind, namespace, name, version: *version };
             return Ok(may_have_known.then_some(Sight::Deleted(gone)));
         }
+        if is_of_ended_task(changed) {
+            let place = TaskRef::Name { namespace: namespace.clone(), name: name.clone() };
+            let row = self.control.store.task(place).await?;
+            return Ok(row.map(|row| Sight::Updated(Seen::Task(Box::new(row)))));
+        }
         let Some(resource) = self.control.resource(watched.kind, namespace, name).await? else {
             return Ok(None);
         };
@@ -277,6 +285,11 @@ impl Watch {
         let seen = Seen::Task(Box::new(row));
         Ok(is_meant.then_some(if is_new { Sight::Added(seen) } else { Sight::Updated(seen) }))
     }
+}
+
+/// A task that was put out of sight. Of a template nothing is found out, so it has no such change.
+fn is_of_ended_task(changed: &ResourceChanged) -> bool {
+    changed.kind == Kind::Task.name() && changed.change == Change::Status
 }
 
 impl Watched {

@@ -88,6 +88,11 @@ impl Workers {
         }
     }
 
+    /// When a sign of life of it came, by this server's calendar.
+    pub fn last_seen(&self, worker: &str) -> Option<Timestamp> {
+        self.lock().get(worker).filter(|last| last.moved).map(|last| last.on)
+    }
+
     fn phase(&self, worker: &Worker, now: Duration, lease: Duration) -> (Phase, Option<Timestamp>) {
         let Some(last) = self.lock().get(&worker.name).copied() else { return (Phase::Pending, None) };
         let phase = match () {

@@ -55,6 +55,9 @@ pub struct Run {
     /// When the last of them began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_at: Option<Timestamp>,
+    /// Who makes the last of them, or made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Failures that count against the retry budget.
     pub failures: u32,
     /// Attempts lost since a step was last finished.
@@ -69,12 +72,20 @@ pub struct Run {
     pub next_entry: u64,
     /// Model calls that were answered.
     pub model_calls: u32,
+    /// Tool calls that are over, however they ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tool_calls: u32,
     /// Time worked, over all attempts.
     pub worked_ms: u64,
     pub usage: Usage,
     /// The model that it was asking when its journal ended, if that is not the plan's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

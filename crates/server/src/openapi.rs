@@ -214,6 +214,7 @@ fn schemas() -> Value {
     for info in kinds() {
         add_kind(&mut schemas, info.name, schema::of(info.kind));
     }
+    shapes::tasks::describe_status(&mut schemas);
     let mut request = schemas.get("Task").cloned().unwrap_or_default();
     // A task's name can be made up, and one that is asked for again needs nothing but a name.
     if let Some(metadata) = request.pointer_mut("/properties/metadata").and_then(Value::as_object_mut) {

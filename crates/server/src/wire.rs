@@ -4,6 +4,7 @@ pub mod event;
 pub mod list;
 pub mod log_line;
 pub mod message;
+pub mod output;
 pub mod task;
 pub mod trace;
 pub mod worker;

@@ -1,8 +1,9 @@
-//! Puts an ended task out of sight. It stays readable by name.
+//! Puts an ended task out of sight, and tells whoever watches. It stays readable by name.
 
-use ostler_kernel::{Bundle, Command, Task, TaskId, Timestamp, Write};
+use ostler_kernel::{Bundle, Command, Expect, Task, TaskId, Timestamp, Write, event::Change};
 use ostler_store::{StoreExt, TaskRef};
 
+use super::told_change;
 use crate::{Control, ControlError};
 
 impl Control {
@@ -17,12 +18,18 @@ impl Control {
             return Ok(());
         }
         let bundle = archive(&row.task, self.runtime.now());
-        self.commit(bundle).await?.map_err(|refusal| ControlError::Conflict(refusal.to_string()))?;
-        Ok(())
+        self.commit(bundle).await?.map(drop).map_err(|_| missing())
     }
 }
 
-/// The bundle for a task that has ended. Terminal is terminal, so there is nothing to expect: it can't have changed.
+/// The bundle for a task that has ended. Terminal is terminal, so it can't have changed; it may have been forgotten. Nothing
+/// follows the end in a task's own log, so this is told where its deletion would be.
 pub(crate) fn archive(task: &Task, at: Timestamp) -> Bundle {
-    Bundle::new(Command::Archive).write(Write::Archive { task: task.id, at })
+    let raised = Task { version: task.version + 1, ..task.clone() };
+    let told = told_change(&raised, Change::Status, at);
+    Bundle::new(Command::Archive)
+        .expect(Expect::Ended { run: task.run })
+        .write(Write::Task(raised))
+        .write(Write::Archive { task: task.id, at })
+        .write(told)
 }

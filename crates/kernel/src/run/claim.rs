@@ -12,6 +12,7 @@ pub fn claim(task: &Task, run: &Run, session: &Session, lease: Lease, now: Times
     let mut next = run.moved(RunState::Running { lease });
     next.attempt += 1;
     next.attempt_at = Some(now);
+    next.worker = Some(worker.clone());
     let mut writes = Vec::with_capacity(6);
     if run.attempt == 0 {
         let entry = run.opening(task);

@@ -178,6 +178,7 @@ fn interrupt(mut bundle: Bundle, run: &mut Run, mut step: Step, now: Timestamp) 
         let entry = Entry::tool_result(run.id, step.id.index, call, content.to_owned(), true);
         bundle = bundle.write(Write::Entry { session: run.session, seq: run.next_entry, entry });
         run.next_entry += 1;
+        run.tool_calls += 1;
     }
     let (outcome, usage) = (StepOutcome::Interrupted, Usage::default());
     step.state = StepState::Done { outcome: outcome.clone(), at: now, took_ms: 0, usage };

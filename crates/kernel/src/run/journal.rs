@@ -113,6 +113,9 @@ fn finish_step(
     if matches!((&step.kind, outcome), (StepKind::Model { .. }, StepOutcome::Ok)) {
         run.model_calls += 1;
     }
+    if matches!(step.kind, StepKind::Tool { .. }) {
+        run.tool_calls += 1;
+    }
     if matches!(outcome, StepOutcome::Ok) {
         run.lost_in_row = 0;
     }

@@ -1,6 +1,7 @@
 //! Shapes of bodies and answers that are no kind.
 
 mod access;
+pub mod tasks;
 
 use serde_json::{Map, Value, json};
 
@@ -29,12 +30,8 @@ pub fn all() -> Map<String, Value> {
         ("Deleted", object(&[("deleted", text())])),
         ("Status", object(&[("metadata", anything()), ("status", anything())])),
         ("StatusReport", status_report()),
-        ("Items", object(&[("items", list_of(anything()))])),
-        ("TaskEvents", object(&[("items", list_of(anything())), ("last", number())])),
         ("Logs", object(&[("name", text()), ("logs", list_of(text()))])),
-        ("Messages", messages()),
         ("TaskMetrics", metrics()),
-        ("Trace", object(&[("name", text()), ("namespace", text()), ("trace", list_of(anything()))])),
         ("CancelRequest", optional("reason", json!({"type": ["string", "null"]}))),
         ("RetryRequest", optional("overrides", json!({"type": ["object", "null"]}))),
         ("Decision", json!({"type": "object"})),
@@ -44,7 +41,12 @@ pub fn all() -> Map<String, Value> {
         ("WorkerList", list(&worker)),
         ("SessionList", list(&session_view())),
     ];
-    shapes.into_iter().chain(access::all()).map(|(name, shape)| (name.to_owned(), shape)).collect()
+    shapes
+        .into_iter()
+        .chain(access::all())
+        .chain(tasks::all())
+        .map(|(name, shape)| (name.to_owned(), shape))
+        .collect()
 }
 
 fn checked() -> Value {
@@ -128,25 +130,6 @@ fn capabilities() -> Value {
         ("source", text()),
     ]);
     object(&[("generated_at", text()), ("capabilities", list_of(one))])
-}
-
-fn messages() -> Value {
-    let message = object(&[
-        ("message_id", text()),
-        ("from_agent", text()),
-        ("to_agent", text()),
-        ("content", text()),
-        ("phase", text()),
-        ("attempts", number()),
-    ]);
-    object(&[
-        ("name", text()),
-        ("namespace", text()),
-        ("total", number()),
-        ("filtered_from", number()),
-        ("lifecycle_counts", json!({"type": "object", "additionalProperties": number()})),
-        ("messages", list_of(message)),
-    ])
 }
 
 fn metrics() -> Value {

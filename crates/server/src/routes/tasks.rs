@@ -5,6 +5,7 @@ mod commands;
 mod list;
 mod log;
 mod observe;
+mod reading;
 mod sorted;
 
 use std::sync::Arc;
@@ -97,7 +98,8 @@ fn tellings() -> Routes {
     let messages = [PHASE, LIFECYCLE, FROM_AGENT, TO_AGENT, BRANCH_ID, TRACE_ID, LIMIT];
     Routes::new()
         .add(
-            get("/v1/tasks/{task}/status", "What a task came to.").answers(200, Shape::Json("Status")),
+            get("/v1/tasks/{task}/status", "What a task came to.")
+                .answers(200, Shape::Json("TaskStatusAlone")),
             observe::status,
         )
         .add(
@@ -113,7 +115,7 @@ fn tellings() -> Routes {
         )
         .add(
             get("/v1/tasks/{task}/steps", "What was done for a task, step by step.")
-                .answers(200, Shape::Json("Items")),
+                .answers(200, Shape::Json("Steps")),
             log::steps,
         )
         .add(
@@ -225,8 +227,8 @@ async fn read(
     };
     app.control.count_so_far(&mut row).await?;
     let blocker = app.control.blocker(&row.task).await?;
-    let (runs, events) = app.control.told(&row).await?;
-    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &runs, &events);
+    let telling = app.control.telling(&row).await?;
+    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &telling);
     Ok(answer(StatusCode::OK, &view))
 }
 

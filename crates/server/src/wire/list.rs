@@ -1,6 +1,7 @@
 //! A part of a list, with where it goes on.
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 #[derive(Debug, Serialize)]
 pub struct List<T> {
@@ -22,10 +23,43 @@ impl<T> List<T> {
     pub fn map<U>(self, show: impl FnMut(T) -> U) -> List<U> {
         List { items: self.items.into_iter().map(show).collect(), next: self.next }
     }
+}
 
-    /// Goes on there, if the page does not know better: it ended early.
-    #[must_use]
-    pub fn or_else_from(self, place: Option<String>) -> Self {
-        Self { next: self.next.or(place), ..self }
+/// A page that has room for so many items, and ends early when they are large.
+#[derive(Debug)]
+pub struct Pages {
+    items: Vec<Box<RawValue>>,
+    bytes: usize,
+    limit: usize,
+}
+
+/// Behind so many bytes a page ends, whatever its limit.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+impl Pages {
+    pub fn new(limit: usize) -> Self {
+        Self { items: Vec::new(), bytes: 0, limit }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.room() == 0
+    }
+
+    /// How many more items it may take.
+    pub fn room(&self) -> usize {
+        if self.bytes >= MOST_BYTES { 0 } else { self.limit - self.items.len().min(self.limit) }
+    }
+
+    pub fn add<T: Serialize>(&mut self, item: &T) {
+        // Our own types can always be written.
+        if let Ok(item) = to_raw_value(item) {
+            self.bytes += item.get().len();
+            self.items.push(item);
+        }
+    }
+
+    /// The page, and where the next one begins if there is more.
+    pub fn end(self, next: Option<String>) -> List<Box<RawValue>> {
+        List { items: self.items, next }
     }
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use ostler_control::Telling;
 use ostler_kernel::{
     Event, EventBody, Run, RunState, Task, TaskState, Timestamp,
-    message::{Message, trace_id},
+    message::{Message, MessageKind, trace_id},
     run::Ready,
 };
 use serde::Serialize;
@@ -46,15 +47,24 @@ pub struct MessageView {
 }
 
 /// One for each run, in the order of their acceptance. A task of one agent has one, from the system to the agent.
-pub fn messages(task: &Task, runs: &[Run], events: &[Event]) -> Vec<MessageView> {
-    runs.iter().map(|run| message(task, run, events)).collect()
+pub fn messages(task: &Task, telling: &Telling) -> Vec<MessageView> {
+    let runs = &telling.runs;
+    let neighbours =
+        |place: usize| (place.checked_sub(1).and_then(|before| runs.get(before)), runs.get(place + 1));
+    let each = runs.iter().enumerate();
+    each.map(|(place, run)| message(task, run, neighbours(place), &telling.events)).collect()
 }
 
-fn message(task: &Task, run: &Run, events: &[Event]) -> MessageView {
-    let sent = sent(task, run, events);
+fn message(
+    task: &Task,
+    run: &Run,
+    (before, next): (Option<&Run>, Option<&Run>),
+    events: &[Event],
+) -> MessageView {
+    let sent = sent(task, run, before);
     let (namespace, name) = (&task.namespace, &task.name);
     let message_id = sent.id(task);
-    let ended_at = ended_at(task, run, events);
+    let ended_at = ended_at(task, run, next);
     MessageView {
         timestamp: run.created_at.to_string(),
         idempotency_key: message_id.clone(),
@@ -82,24 +92,26 @@ fn message(task: &Task, run: &Run, events: &[Event]) -> MessageView {
     }
 }
 
-/// The message as it was sent. A run keeps only who sent it; the log tells it whole, as far back as it is told.
-fn sent(task: &Task, run: &Run, events: &[Event]) -> Message {
-    let logged = events.iter().find_map(|event| match &event.body {
-        EventBody::MessageSent { run: of, message } if *of == run.id => Some(message.clone()),
-        _ => None,
-    });
-    let of_run = || run.message.clone();
-    logged.or_else(of_run).unwrap_or_else(|| Message::start(&run.agent, &task.request.message))
+/// The message as it was sent. A run that has begun keeps only who sent it: what it said is what the run before it gave.
+fn sent(task: &Task, run: &Run, before: Option<&Run>) -> Message {
+    let mut message =
+        run.message.clone().unwrap_or_else(|| Message::start(&run.agent, &task.request.message));
+    if message.content.is_empty() {
+        message.content = match (message.kind, before.map(|before| &before.state)) {
+            (MessageKind::TaskStart, _) => task.request.message.clone(),
+            (MessageKind::TaskHandoff, Some(RunState::Ok { output })) => output.clone(),
+            (MessageKind::TaskHandoff, _) => String::new(),
+        };
+    }
+    message
 }
 
-fn ended_at(task: &Task, run: &Run, events: &[Event]) -> Option<Timestamp> {
-    if run.id == task.run {
-        return task.ended_at.filter(|_| run.is_terminal());
+/// A run that hands on ends in the commit that makes the next one.
+fn ended_at(task: &Task, run: &Run, next: Option<&Run>) -> Option<Timestamp> {
+    match next {
+        Some(next) => Some(next.created_at),
+        None => task.ended_at.filter(|_| run.is_terminal()),
     }
-    events
-        .iter()
-        .find(|event| matches!(event.body, EventBody::RunEnded { run: of, .. } if of == run.id))
-        .map(|event| event.at)
 }
 
 fn phase(task: &Task, run: &Run) -> &'static str {
@@ -133,12 +145,39 @@ fn last_error(run: &Run, events: &[Event]) -> Option<String> {
     }
 }
 
-/// Who has it, or had it last.
-pub fn worker(run: &Run, events: &[Event]) -> Option<String> {
-    events.iter().rev().find_map(|event| match &event.body {
-        EventBody::AttemptStarted { run: of, worker, .. } if *of == run.id => Some(worker.clone()),
-        _ => None,
-    })
+/// Who has it, or had it last. The log tells it of runs from before they said it themselves.
+fn worker(run: &Run, events: &[Event]) -> Option<String> {
+    let logged = || {
+        events.iter().rev().find_map(|event| match &event.body {
+            EventBody::AttemptStarted { run: of, worker, .. } if *of == run.id => Some(worker.clone()),
+            _ => None,
+        })
+    };
+    run.worker.clone().or_else(logged)
+}
+
+/// What was done with a message once, and will not be done again: one for each that was processed.
+#[derive(Debug, Serialize)]
+pub struct IdempotencyView {
+    key: String,
+    message_id: String,
+    state: &'static str,
+    updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
+}
+
+impl MessageView {
+    pub fn idempotency(&self) -> Option<IdempotencyView> {
+        let updated_at = self.processed_at.clone()?;
+        Some(IdempotencyView {
+            key: self.idempotency_key.clone(),
+            message_id: self.message_id.clone(),
+            state: if self.phase == "Succeeded" { "completed" } else { "deadletter" },
+            updated_at,
+            worker: self.worker.clone(),
+        })
+    }
 }
 
 fn next_attempt(run: &Run) -> Option<Timestamp> {

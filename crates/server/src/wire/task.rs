@@ -2,10 +2,9 @@
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
-use ostler_control::store::TaskRow;
+use ostler_control::{Telling, store::TaskRow};
 use ostler_kernel::{
-    Event, EventBody, Failure, Run, RunId, RunState, SessionId, StepKind, Task, TaskId, TaskState, Timestamp,
-    Usage,
+    Failure, Run, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage,
     failure::ErrorClass,
     queue::{Priority, Requirements},
     retry::RetryPolicy,
@@ -15,7 +14,8 @@ use ostler_spec::GoDuration;
 use serde::{Serialize, Serializer};
 
 use super::{
-    message::{self, MessageView},
+    message::{self, IdempotencyView, MessageView},
+    output::{self, Output},
     trace::{self, HistoryItem, TraceItem},
 };
 
@@ -64,6 +64,7 @@ pub struct Metadata<'a> {
     annotations: BTreeMap<&'static str, String>,
     #[serde(serialize_with = "as_text")]
     resource_version: u64,
+    generation: u64,
     #[serde(serialize_with = "as_text")]
     created_at: Timestamp,
 }
@@ -74,7 +75,7 @@ struct Spec<'a> {
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
-    input: &'a BTreeMap<String, String>,
+    input: BTreeMap<&'a str, Cow<'a, str>>,
     priority: Priority,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a str>,
@@ -119,7 +120,7 @@ struct Status<'a> {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     completed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<BTreeMap<String, Cow<'a, str>>>,
+    output: Option<Output<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,8 +129,12 @@ struct Status<'a> {
     waiting_for: Option<WaitingFor<'a>>,
     usage: Usage,
     last_event: u64,
+    observed_generation: u64,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     archived_at: Option<Timestamp>,
+    /// In lists: the fields of which only the beginning is shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shortened: Vec<String>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     details: Option<Details>,
 }
@@ -145,10 +150,25 @@ struct Details {
     claimed_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
     next_attempt_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
+    last_heartbeat: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
+    lease_until: Option<Timestamp>,
     history: Vec<HistoryItem>,
     trace: Vec<TraceItem>,
     messages: Vec<MessageView>,
+    #[serde(rename = "message_idempotency")]
+    message_idempotency: Vec<IdempotencyView>,
+    /// Agents of a line wait for nobody but the one before them, so there are none.
+    #[serde(rename = "join_states")]
+    join_states: [(); 0],
 }
+
+/// The most of a value that a list shows.
+const MOST_LISTED: usize = 4 * 1024;
+
+/// What was asked for never changes, and is looked at before a task is accepted.
+const GENERATION: u64 = 1;
 
 #[derive(Debug, Serialize)]
 struct WaitingFor<'a> {
@@ -167,6 +187,19 @@ impl<'a> TaskView<'a> {
     /// A task that has just been accepted: its log holds that, and nothing else.
     pub fn new(task: &'a Task) -> Self {
         Self::with(task, 1, None)
+    }
+
+    /// As one of many: of what is long only the beginning is shown, and it is said of which fields.
+    pub fn listed(row: &'a TaskRow) -> Self {
+        let mut view = Self::from(row);
+        let input = view.spec.input.iter_mut().map(|(name, value)| (format!("spec.input.{name}"), value));
+        let output = view.status.output.iter_mut().flatten();
+        let output = output.map(|(name, value)| (format!("status.output.{name}"), value));
+        for (field, value) in input.chain(output).filter(|(_, value)| value.len() > MOST_LISTED) {
+            *value = output::bounded(value, MOST_LISTED).into_owned().into();
+            view.status.shortened.push(field);
+        }
+        view
     }
 
     /// What the task waits for, if someone has looked.
@@ -189,22 +222,26 @@ impl<'a> TaskView<'a> {
 
     /// With what its runs and its log tell.
     #[must_use]
-    pub fn in_full(mut self, task: &'a Task, runs: &'a [Run], events: &[Event]) -> Self {
-        let last = |count: usize| &events[events.len().saturating_sub(count)..];
-        let held = runs.iter().find(|run| run.lease().is_some());
-        let worker = held.and_then(|run| run.lease()).map(|lease| lease.worker.clone());
+    pub fn in_full(mut self, task: &'a Task, telling: &'a Telling) -> Self {
+        let runs = &telling.runs;
+        let worker = telling.held().and_then(Run::lease).map(|lease| lease.worker.clone());
+        let messages = message::messages(task, telling);
         self.status.details = Some(Details {
             attempts: runs.iter().map(|run| run.attempt).max().unwrap_or(0),
             assigned_worker: worker.clone(),
             claimed_by: worker,
             next_attempt_at: runs.iter().find_map(Run::wake_at),
-            history: cut(trace::history(events), trace::MOST_HISTORY),
-            trace: trace::trace(task, runs, last(trace::MOST_TRACE)),
-            messages: message::messages(task, runs, events),
+            last_heartbeat: telling.heartbeat.map(|heartbeat| heartbeat.last),
+            lease_until: telling.heartbeat.map(|heartbeat| heartbeat.lease_until),
+            history: cut(trace::history(&telling.events), trace::MOST_HISTORY),
+            trace: cut(trace::trace(task, telling), trace::MOST_TRACE),
+            message_idempotency: messages.iter().filter_map(MessageView::idempotency).collect(),
+            messages,
+            join_states: [],
         });
         self.spec.requirements = runs.first().and_then(requires);
         if let Some(output) = &mut self.status.output {
-            tell_how(output, task, runs, events);
+            output::tell_how(output, task, telling);
         }
         self
     }
@@ -234,6 +271,7 @@ fn metadata(task: &Task) -> Metadata<'_> {
         labels: &task.request.labels,
         annotations: annotations(task),
         resource_version: task.version,
+        generation: GENERATION,
         created_at: task.created_at,
     }
 }
@@ -251,7 +289,7 @@ fn spec(task: &Task) -> Spec<'_> {
     Spec {
         agent: request.system.is_none().then_some(request.agent.as_str()),
         system: request.system.as_ref().map(|system| system.name.as_str()),
-        input: &request.input,
+        input: request.input.iter().map(|(name, value)| (name.as_str(), Cow::from(value))).collect(),
         priority: request.priority,
         session: request.session_key.as_deref(),
         idempotency_key: request.idempotency_key.as_deref(),
@@ -275,13 +313,15 @@ fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Statu
         session: task.session,
         started_at: task.started_at,
         completed_at: task.ended_at,
-        output: task.output.as_deref().map(|text| BTreeMap::from([("last_output".to_owned(), text.into())])),
+        output: output::short(task),
         last_error: last_error(task),
         error: task.failure.as_ref().map(error),
         waiting_for: None,
         usage: task.usage,
         last_event,
+        observed_generation: GENERATION,
         archived_at,
+        shortened: Vec::new(),
         details: None,
     }
 }
@@ -291,72 +331,6 @@ fn cut<T>(mut items: Vec<T>, count: usize) -> Vec<T> {
     let surplus = items.len().saturating_sub(count);
     items.drain(..surplus);
     items
-}
-
-/// How the output came about, agent by agent. Every value is text.
-fn tell_how<'a>(
-    output: &mut BTreeMap<String, Cow<'a, str>>,
-    task: &'a Task,
-    runs: &'a [Run],
-    events: &[Event],
-) {
-    let mut put = |key: &str, value: Cow<'a, str>| output.insert(key.to_owned(), value);
-    let agents: Vec<&str> = runs.iter().map(|run| run.agent.as_str()).collect();
-    put("result", "executed".into());
-    if let Some(system) = &task.request.system {
-        put("system", Cow::from(&system.name));
-    }
-    put("priority", priority(task.request.priority).into());
-    put("execution_order", agents.join(" -> ").into());
-    put("agents_executed", runs.len().to_string().into());
-    put("tokens_used_total", task.usage.total().to_string().into());
-    for (number, run) in (1..).zip(runs) {
-        let tool_calls = events.iter().filter(|event| is_tool_call(event, run)).count();
-        let values = [
-            ("name", Cow::from(&run.agent)),
-            ("model", Cow::from(&run.model)),
-            ("steps", run.model_calls.to_string().into()),
-            ("tool_calls", tool_calls.to_string().into()),
-            ("duration_ms", run.worked_ms.to_string().into()),
-            ("tokens_used", run.usage.total().to_string().into()),
-            ("token_usage_source", trace::usage_source(run.usage.estimated).into()),
-        ];
-        for (key, value) in values.into_iter().chain(handed_on(run, runs)) {
-            put(&format!("agent.{number}.{key}"), value);
-        }
-    }
-    if let Some(last) = runs.last() {
-        put("last_agent", Cow::from(&last.agent));
-        put("last_steps", last.model_calls.to_string().into());
-        put("last_tokens_used", last.usage.total().to_string().into());
-        put("last_token_usage_source", trace::usage_source(last.usage.estimated).into());
-        put("last_duration_ms", last.worked_ms.to_string().into());
-    }
-}
-
-/// To whom the run's agent sent what.
-fn handed_on<'a>(run: &'a Run, runs: &'a [Run]) -> impl Iterator<Item = (&'static str, Cow<'a, str>)> {
-    let next = runs.iter().skip_while(|other| other.id != run.id).nth(1);
-    let content = match &run.state {
-        RunState::Ok { output } => output.as_str(),
-        _ => "",
-    };
-    let told = |next: &'a Run| [("message_to", Cow::from(&next.agent)), ("message_content", content.into())];
-    next.map(told).into_iter().flatten()
-}
-
-fn is_tool_call(event: &Event, run: &Run) -> bool {
-    matches!(&event.body, EventBody::StepFinished(step)
-        if step.run == run.id && matches!(step.kind, StepKind::Tool { .. }))
-}
-
-fn priority(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Low => "low",
-        Priority::Normal => "normal",
-        Priority::High => "high",
-        Priority::Urgent => "urgent",
-    }
 }
 
 fn phase(state: &TaskState) -> &'static str {

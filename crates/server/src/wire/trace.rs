@@ -1,7 +1,12 @@
 //! A task's log as a trace and as a history: the same events, in the words of those who read them elsewhere.
 
+use ostler_control::Telling;
 use ostler_kernel::{
-    Event, EventBody, Failure, Run, StepId, StepKind, StepOutcome, Task, event::StepFinished, run::AttemptEnd,
+    Event, EventBody, Failure, Run, StepId, StepKind, StepOutcome, Task, TaskState,
+    event::StepFinished,
+    message::MessageKind,
+    plan::{AgentPlan, AuthForm},
+    run::AttemptEnd,
 };
 use serde::Serialize;
 
@@ -47,6 +52,11 @@ pub struct TraceItem {
     cost_micro_usd: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_auth_profile: Option<&'static str>,
+    /// The secret's name, never the secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_auth_secret_ref: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,45 +68,86 @@ pub struct HistoryItem {
     message: String,
 }
 
-/// One item for each event, in order; and one more where a step breaks its agent's contract.
-pub fn trace(task: &Task, runs: &[Run], events: &[Event]) -> Vec<TraceItem> {
-    let mut attempt = 0;
-    let mut items = Vec::with_capacity(events.len());
-    for event in events {
-        if let EventBody::AttemptStarted { attempt: started, .. } = &event.body {
-            attempt = *started;
-        }
-        let agent = agent_of(task, runs, event);
-        items.push(item(agent, event, attempt));
+/// One item for each event, in order; and one more where a step breaks its agent's contract. What an event is called does not
+/// depend on how many events before it are told.
+pub fn trace(task: &Task, telling: &Telling) -> Vec<TraceItem> {
+    let mut attempt = attempt_before(telling);
+    let mut items = Vec::with_capacity(telling.events.len());
+    for event in &telling.events {
+        attempt = attempt_of(&event.body).unwrap_or(attempt);
+        let (agent, plan) = agent_of(task, telling, event);
+        let base = base(agent, event, attempt);
+        items.push(match &event.body {
+            EventBody::StepFinished(step) => finished(base, step, plan),
+            other => item(base, other),
+        });
         items.extend(violation(agent, event, attempt));
     }
     items
 }
 
-/// Who was at work; of what tells of the whole, who began or was last.
-fn agent_of<'a>(task: &'a Task, runs: &'a [Run], event: &Event) -> &'a str {
-    let run = event.body.run().unwrap_or(task.run);
-    runs.iter().find(|known| known.id == run).map_or(&task.request.agent, |run| &run.agent)
+/// The attempt that was begun last when what is told begins. What comes before the first belongs to it.
+fn attempt_before(telling: &Telling) -> u32 {
+    let first = telling.events.iter().find(|event| attempt_of(&event.body).is_some());
+    let begun = |runs: &[Run]| runs.iter().rev().map(|run| run.attempt).find(|attempt| *attempt > 0);
+    let attempt = match first.map(|event| &event.body) {
+        Some(EventBody::AttemptStarted { run, attempt: 1, .. }) => {
+            let place = telling.runs.iter().position(|known| known.id == *run).unwrap_or(0);
+            begun(&telling.runs[..place])
+        }
+        Some(EventBody::AttemptStarted { attempt, .. }) => attempt.checked_sub(1),
+        Some(body) => attempt_of(body),
+        None => begun(&telling.runs),
+    };
+    attempt.unwrap_or(1).max(1)
 }
 
-fn item(agent: &str, event: &Event, attempt: u32) -> TraceItem {
-    let base = TraceItem {
+/// The attempt that an event belongs to, if it says so.
+fn attempt_of(body: &EventBody) -> Option<u32> {
+    match body {
+        EventBody::AttemptStarted { attempt, .. } | EventBody::AttemptEnded { attempt, .. } => Some(*attempt),
+        EventBody::StepFinished(step) => Some(step.attempt),
+        EventBody::TaskAccepted { .. }
+        | EventBody::RunRetrying { .. }
+        | EventBody::RunWaiting { .. }
+        | EventBody::RunSleeping { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::InputAccepted { .. }
+        | EventBody::MessageSent { .. }
+        | EventBody::RunEnded { .. }
+        | EventBody::TaskEnded { .. }
+        | EventBody::ResourceChanged(_) => None,
+    }
+}
+
+/// Who was at work; of what tells of the whole, who began or was last.
+fn agent_of<'a>(task: &'a Task, telling: &'a Telling, event: &Event) -> (&'a str, Option<&'a AgentPlan>) {
+    let run = event.body.run().unwrap_or(task.run);
+    let known = telling.planned().find(|(known, _)| known.id == run);
+    known.map_or((&task.request.agent, None), |(run, plan)| (&run.agent, plan))
+}
+
+fn base(agent: &str, event: &Event, attempt: u32) -> TraceItem {
+    TraceItem {
         timestamp: event.at.to_string(),
         step_id: format!("a{attempt:03}.s{:04}", event.seq),
         attempt,
         branch_id: "b001",
-        r#type: event.body.name(),
+        r#type: type_of(&event.body),
         agent: agent.to_owned(),
         message: super::log_line::what(&event.body),
         ..TraceItem::default()
-    };
-    match &event.body {
-        EventBody::StepFinished(step) => finished(base, step),
+    }
+}
+
+fn item(base: TraceItem, body: &EventBody) -> TraceItem {
+    match body {
         EventBody::RunRetrying { failure, .. }
         | EventBody::AttemptEnded { end: AttemptEnd::Error { failure }, .. }
         | EventBody::TaskEnded { failure: Some(failure), .. } => failed(base, failure),
         EventBody::TaskAccepted { .. }
         | EventBody::AttemptStarted { .. }
+        | EventBody::StepFinished(_)
         | EventBody::AttemptEnded { .. }
         | EventBody::RunWaiting { .. }
         | EventBody::RunSleeping { .. }
@@ -109,33 +160,78 @@ fn item(agent: &str, event: &Event, attempt: u32) -> TraceItem {
     }
 }
 
+/// What happened, in the words of those who read traces elsewhere; in ours, where they have none for it.
+fn type_of(body: &EventBody) -> &'static str {
+    match body {
+        EventBody::TaskAccepted { .. } => "task_start",
+        EventBody::MessageSent { message, .. } => match message.kind {
+            MessageKind::TaskStart => "task_runtime_kickoff",
+            MessageKind::TaskHandoff => "agent_message",
+        },
+        EventBody::AttemptStarted { .. } => "agent_start",
+        EventBody::StepFinished(step) => step_type(step),
+        EventBody::AttemptEnded { end: AttemptEnd::Error { .. }, .. } => "agent_error",
+        EventBody::AttemptEnded { end: AttemptEnd::Yielded, .. } => "agent_worker_stop",
+        EventBody::RunRetrying { .. } => "agent_message_retry_scheduled",
+        EventBody::RunEnded { .. } => "agent_end",
+        EventBody::TaskEnded { failure: Some(failure), .. } if failure.code == "token_budget" => {
+            "token_budget_exceeded"
+        }
+        EventBody::TaskEnded { state, .. } => match state {
+            TaskState::Succeeded => "task_summary",
+            TaskState::Failed => "agent_error",
+            TaskState::DeadLetter => "agent_message_deadletter",
+            TaskState::Queued
+            | TaskState::Running
+            | TaskState::Waiting { .. }
+            | TaskState::Sleeping { .. }
+            | TaskState::Cancelled
+            | TaskState::Dropped { .. } => body.name(),
+        },
+        EventBody::AttemptEnded { end: AttemptEnd::Lost, .. }
+        | EventBody::RunWaiting { .. }
+        | EventBody::RunSleeping { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::InputAccepted { .. }
+        | EventBody::ResourceChanged(_) => body.name(),
+    }
+}
+
+fn step_type(step: &StepFinished) -> &'static str {
+    match (&step.kind, &step.outcome) {
+        (StepKind::Model { .. }, StepOutcome::Failed { .. }) => "model_error",
+        (StepKind::Model { .. }, StepOutcome::Ok | StepOutcome::Interrupted) => "model_call",
+        (StepKind::Tool { .. }, StepOutcome::Failed { failure }) if failure.code == "permission_denied" => {
+            "tool_permission_denied"
+        }
+        (StepKind::Tool { .. }, StepOutcome::Failed { .. }) => "tool_error",
+        (StepKind::Tool { .. }, StepOutcome::Ok | StepOutcome::Interrupted) => "tool_call",
+        (StepKind::Wait, _) => "wait",
+    }
+}
+
 fn violation(agent: &str, event: &Event, attempt: u32) -> Option<TraceItem> {
     let EventBody::StepFinished(step) = &event.body else { return None };
     let message = step.contract_violation.clone()?;
+    let base = base(agent, event, attempt);
     Some(TraceItem {
-        timestamp: event.at.to_string(),
-        step_id: format!("a{attempt:03}.s{:04}.contract", event.seq),
-        attempt,
+        step_id: format!("{}.contract", base.step_id),
         step: Some(step.step),
-        branch_id: "b001",
         r#type: "agent_contract_violation",
-        agent: agent.to_owned(),
         message,
-        ..TraceItem::default()
+        ..base
     })
 }
 
-fn finished(base: TraceItem, step: &StepFinished) -> TraceItem {
+fn finished(base: TraceItem, step: &StepFinished, plan: Option<&AgentPlan>) -> TraceItem {
     let mut item = TraceItem {
         step: Some(step.step),
-        attempt: step.attempt,
         latency_ms: Some(step.took_ms),
         message: step.preview.clone(),
         ..base
     };
     match &step.kind {
         StepKind::Model { .. } => {
-            item.r#type = "model_call";
             item.tokens = Some(step.usage.total());
             item.input_tokens = Some(step.usage.input_tokens);
             item.output_tokens = Some(step.usage.output_tokens);
@@ -145,15 +241,26 @@ fn finished(base: TraceItem, step: &StepFinished) -> TraceItem {
             item.tool_calls = Some(calls.count());
         }
         StepKind::Tool { call, .. } => {
-            item.r#type = "tool_call";
             item.tool = Some(call.name.clone());
             item.tool_request_id = Some(StepId { run: step.run, index: step.step }.to_string());
+            let auth = plan.and_then(|plan| plan.tool(&call.name)?.auth.as_ref());
+            item.tool_auth_profile = auth.map(|auth| profile(&auth.shown));
+            item.tool_auth_secret_ref = auth.map(|auth| auth.secret_ref.clone());
         }
-        StepKind::Wait => item.r#type = "wait",
+        StepKind::Wait => {}
     }
     match &step.outcome {
         StepOutcome::Failed { failure } => failed(item, failure),
         StepOutcome::Ok | StepOutcome::Interrupted => item,
+    }
+}
+
+/// As manifests call it.
+fn profile(form: &AuthForm) -> &'static str {
+    match form {
+        AuthForm::Bearer => "bearer",
+        AuthForm::Basic => "basic",
+        AuthForm::Header { .. } => "api_key_header",
     }
 }
 

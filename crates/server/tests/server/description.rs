@@ -2,11 +2,12 @@
 
 use std::{env, fs};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
     support::{Place, agent, worker::Worker},
+    systems::{desk, task},
 };
 
 #[test]
@@ -78,4 +79,74 @@ async fn figures_are_counted_as_they_happen() {
     has(&done, "ostler_resources_changed_total 2");
     let reply = place.get("/metrics").await;
     assert!(reply.header("content-type").unwrap().starts_with("text/plain"));
+}
+
+/// The description with every object closed that says what is in it: what is sent and not described is found.
+fn closed(mut description: Value) -> Value {
+    fn close(shape: &mut Value) {
+        match shape {
+            Value::Object(members) => {
+                if members.get("properties").is_some_and(Value::is_object) {
+                    members.entry("additionalProperties").or_insert(json!(false));
+                }
+                members.values_mut().for_each(close);
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    close(&mut description["components"]["schemas"]);
+    description
+}
+
+/// Whether an answer is as the description says of its route.
+fn check_described(description: &Value, route: &str, answer: &Value) {
+    let path = format!("/paths/{}/get/responses/200/content", route.replace('/', "~1"));
+    let content = description.pointer(&path).unwrap_or_else(|| panic!("{route} is not described"));
+    let mut schema = content["application/json"]["schema"].clone();
+    schema["components"] = description["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mistakes: Vec<String> = validator
+        .iter_errors(answer)
+        .map(|mistake| format!("{}: {mistake}", mistake.instance_path()))
+        .collect();
+    assert!(mistakes.is_empty(), "{route}: {mistakes:#?}");
+}
+
+#[tokio::test]
+async fn what_a_task_tells_is_as_it_is_described() {
+    let place = desk().await;
+    let mut worker = Worker::new(&place).await;
+    let description = closed(ostler_server::description());
+    let check_all = async || {
+        for part in ["", "/status", "/steps", "/events", "/messages", "/trace"] {
+            let answer = place.get(&format!("/v1/tasks/report{part}")).await.json();
+            check_described(&description, &format!("/v1/tasks/{{task}}{part}"), &answer);
+        }
+        check_described(&description, "/v1/tasks", &place.get("/v1/tasks").await.json());
+    };
+    assert_eq!(place.post("/v1/tasks", &task("report")).await.status, 201);
+    check_all().await;
+    let held = worker.claim().await;
+    worker.give_back(held).await;
+    for _ in 0..3 {
+        let mut held = worker.claim().await;
+        worker.calls(&mut held, 2).await;
+        check_all().await;
+        worker.finish(held, "done").await;
+    }
+    check_all().await;
+    let cancelled = place.post("/v1/tasks", &task("other")).await.json()["metadata"]["name"].clone();
+    place.post("/v1/tasks/other/cancel", &json!({})).await;
+    let path = format!("/v1/tasks/{}", cancelled.as_str().unwrap());
+    check_described(&description, "/v1/tasks/{task}", &place.get(&path).await.json());
+    place.post("/v1/tasks/report/archive", &json!({})).await;
+    check_all().await;
+}
+
+#[test]
+#[should_panic(expected = "/status/attempts")]
+fn an_answer_of_another_type_would_be_noticed() {
+    let answer = json!({"metadata": {"name": "t"}, "status": {"attempts": "three"}});
+    check_described(&closed(ostler_server::description()), "/v1/tasks/{task}/status", &answer);
 }

@@ -86,7 +86,7 @@ async fn a_task_shows_its_trace_and_its_history() {
     };
     assert_eq!(
         types(&status["trace"]),
-        ["task_accepted", "attempt_started", "model_call", "model_call", "task_ended"]
+        ["task_start", "agent_start", "model_call", "model_call", "task_summary"]
     );
     let call = &status["trace"][2];
     assert_eq!(

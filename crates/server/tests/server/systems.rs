@@ -8,12 +8,12 @@ fn system(spec: &Value) -> Value {
     json!({"apiVersion": "ostler.dev/v1", "kind": "AgentSystem", "metadata": {"name": "desk"}, "spec": spec})
 }
 
-fn task(name: &str) -> Value {
+pub fn task(name: &str) -> Value {
     json!({"kind": "Task", "metadata": {"name": name}, "spec": {"system": "desk", "input": {"topic": "horses"}}})
 }
 
 /// With the system `desk`: helper, then writer, then editor.
-async fn desk() -> Place {
+pub async fn desk() -> Place {
     let place = Place::with_agent().await;
     for name in ["writer", "editor"] {
         assert_eq!(place.post("/v1/agents", &agent(name)).await.status, 201);

@@ -290,3 +290,37 @@ async fn what_a_watch_does_not_know_is_refused() {
     check(&reply, 400, "bad_parameter", "Last-Event-ID");
     let _ = task();
 }
+
+#[tokio::test]
+async fn that_a_task_is_archived_is_told() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    place.post(&format!("/v1/tasks/{name}/cancel"), &json!({})).await;
+    let version =
+        async || place.get(&format!("/v1/tasks/{name}")).await.json()["metadata"]["resourceVersion"].clone();
+    let before = version().await;
+    let mut tasks = Listener::at(&place, "/v1/tasks/watch", None).await;
+    assert_eq!(
+        said(&next(&mut tasks).await),
+        ("added".to_owned(), name.clone(), before.as_str().unwrap().to_owned())
+    );
+    let mut agents = Listener::at(&place, "/v1/agents/watch", None).await;
+    next(&mut agents).await;
+    let mut events = Listener::at(&place, &format!("/v1/events/watch?name={name}"), None).await;
+    assert_eq!(place.post(&format!("/v1/tasks/{name}/archive"), &json!({})).await.status, 200);
+    let message = next(&mut tasks).await;
+    let after = version().await;
+    assert_eq!(said(&message), ("updated".to_owned(), name.clone(), after.as_str().unwrap().to_owned()));
+    assert!(message.data["resource"]["status"]["archivedAt"].is_string(), "{message:?}");
+    assert_ne!(after, before, "whoever compares versions sees it too");
+    let event = said_next(&mut events).await;
+    assert_eq!((&event.data["type"], &event.data["kind"]), (&json!("resource.status"), &json!("Task")));
+    let log = place.get(&format!("/v1/tasks/{name}/events")).await.json();
+    assert_eq!(
+        log["items"].as_array().unwrap().last().unwrap()["body"]["type"],
+        "task_ended",
+        "nothing follows the end"
+    );
+    place.post("/v1/agents", &agent("new")).await;
+    assert_eq!(said(&next(&mut agents).await).1, "new", "who watches agents is not told of it");
+}

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use ostler_control::store::{TaskFilter, TaskPage};
+use ostler_control::store::{TaskFilter, TaskRow};
 use ostler_kernel::TaskId;
 use ostler_spec::Kind;
 
 use super::{
     super::{answer, resources},
+    reading::{End, Part, Reading},
     sorted::Sort,
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     parameters::{Parameters, Scope},
     problem::Problem,
     wire::{
-        list::List,
+        list::Pages,
         task::{PHASES, STATES, TaskView},
     },
 };
@@ -55,19 +56,49 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
             return Err(Problem::bad_parameter(detail));
         }
     }
-    let (limit, offset) = (parameters.limit()?, offset(&parameters)?);
-    if let Some(sort) = Sort::of(&parameters)? {
-        let after = parameters.one_of(&["before", "after"])?;
-        let rows = sort.page(&app, filter(&parameters, 0, None)?, after, (offset, limit + 1)).await?;
-        let page = List::page(rows.iter().collect(), limit, |row| sort.cursor(row));
-        return Ok(answer(StatusCode::OK, &page.map(TaskView::from)));
+    let (mut page, offset) = (Pages::new(parameters.limit()?), offset(&parameters)?);
+    let after = parameters.one_of(&["before", "after"])?;
+    let next = match Sort::of(&parameters)? {
+        Some(sort) => sort.fill(&app, &mut page, filter(&parameters, None)?, after, offset).await?,
+        None => fill(&app, &mut page, filter(&parameters, after.map(before).transpose()?)?, offset).await?,
+    };
+    Ok(answer(StatusCode::OK, &page.end(next)))
+}
+
+/// The newest first. Gives where the next page begins.
+async fn fill(
+    app: &App,
+    page: &mut Pages,
+    filter: TaskFilter,
+    mut offset: usize,
+) -> Result<Option<String>, Problem> {
+    let (mut reading, mut last) = (Reading::new(app, filter, LOOK_AT), None);
+    loop {
+        // One more than there is room for tells whether it goes on.
+        let Part { rows, end } = reading.next(offset + page.room() + 1).await?;
+        for row in rows {
+            if offset > 0 {
+                offset -= 1;
+            } else if page.is_full() {
+                return Ok(last);
+            } else {
+                last = Some(row.task.id.to_string());
+                add(app, page, row).await?;
+            }
+        }
+        match end {
+            End::More => {}
+            End::Over => return Ok(None),
+            End::StoppedAt(task) => return Ok(Some(task.to_string())),
+        }
     }
-    let before = parameters.one_of(&["before", "after"])?.map(before).transpose()?;
-    let TaskPage { rows, stopped_at } =
-        app.control.tasks(filter(&parameters, offset + limit + 1, before)?).await?;
-    let views = rows.iter().skip(offset).map(TaskView::from).collect();
-    let page = List::page(views, limit, |view| view.metadata.uid.to_string());
-    Ok(answer(StatusCode::OK, &page.or_else_from(stopped_at.map(|task| task.to_string()))))
+}
+
+/// Shows a task as a list does: what is long of it is shortened.
+pub async fn add(app: &App, page: &mut Pages, mut row: TaskRow) -> Result<(), Problem> {
+    app.control.count_so_far(&mut row).await?;
+    page.add(&TaskView::listed(&row));
+    Ok(())
 }
 
 /// How many are passed over. A cursor costs less, and misses nothing that comes meanwhile.
@@ -80,7 +111,7 @@ fn offset(parameters: &Parameters) -> Result<usize, Problem> {
     })
 }
 
-fn filter(parameters: &Parameters, limit: usize, before: Option<TaskId>) -> Result<TaskFilter, Problem> {
+fn filter(parameters: &Parameters, before: Option<TaskId>) -> Result<TaskFilter, Problem> {
     let mut states = parameters.get("state").map(states).transpose()?.unwrap_or_default();
     if let Some(phases) = parameters.get("phase") {
         if !states.is_empty() {
@@ -100,8 +131,7 @@ fn filter(parameters: &Parameters, limit: usize, before: Option<TaskId>) -> Resu
         labels: parameters.selector()?,
         agent: text("agent"),
         system: text("system"),
-        limit,
-        look_at: Some(LOOK_AT),
+        ..TaskFilter::default()
     })
 }
 

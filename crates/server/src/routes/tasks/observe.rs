@@ -27,8 +27,8 @@ pub async fn status(
     let mut row = find(&app, &task, parameters).await?;
     app.control.count_so_far(&mut row).await?;
     let blocker = app.control.blocker(&row.task).await?;
-    let (runs, events) = app.control.told(&row).await?;
-    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &runs, &events);
+    let telling = app.control.telling(&row).await?;
+    let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &telling);
     Ok(answer(StatusCode::OK, &view.status_alone()))
 }
 
@@ -81,8 +81,7 @@ async fn asked_for(
         limit: parameters.get("limit").map(|_| parameters.limit()).transpose()?,
     };
     let row = app.control.task(parameters.namespace_or_default()?, task).await?;
-    let (runs, events) = app.control.told(&row).await?;
-    let all = messages_of(&row.task, &runs, &events);
+    let all = messages_of(&row.task, &app.control.telling(&row).await?);
     Ok((row, all, filter))
 }
 
@@ -92,8 +91,7 @@ pub async fn trace(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let row = find(&app, &task, parameters).await?;
-    let (runs, events) = app.control.told(&row).await?;
     let (name, namespace) = (&row.task.name, &row.task.namespace);
-    let trace = trace_of(&row.task, &runs, &events);
+    let trace = trace_of(&row.task, &app.control.telling(&row).await?);
     Ok(answer(StatusCode::OK, &json!({ "name": name, "namespace": namespace, "trace": trace })))
 }

@@ -1,10 +1,19 @@
 //! Tasks in another order than the newest first. They are sorted here, so there may not be too many of them: no index knows
 //! them in every order, and a list that starts from the newest costs what it shows, whatever there is.
 
-use ostler_control::store::{TaskFilter, TaskPage, TaskRow};
+use ostler_control::store::{StoreExt, TaskFilter, TaskRef, TaskRow};
 use ostler_kernel::TaskId;
 
-use crate::{gate::App, parameters::Parameters, problem::Problem, wire::task::PHASES};
+use super::{
+    list,
+    reading::{End, Part, Reading},
+};
+use crate::{
+    gate::App,
+    parameters::Parameters,
+    problem::Problem,
+    wire::{list::Pages, task::PHASES},
+};
 
 /// So many are sorted.
 const MOST: usize = 10_000;
@@ -51,39 +60,53 @@ impl Sort {
         Ok(Some(sort).filter(|sort| *sort != Self { by: By::Created, is_descending: true }))
     }
 
-    /// Up to `limit` of those that the filter means, behind the place that a page before ended at.
-    pub async fn page(
+    /// Takes into the page what the filter means, behind the place that a page before ended at. Gives where the next begins.
+    pub async fn fill(
         self,
         app: &App,
+        page: &mut Pages,
         filter: TaskFilter,
         after: Option<&str>,
-        (offset, limit): (usize, usize),
-    ) -> Result<Vec<TaskRow>, Problem> {
+        offset: usize,
+    ) -> Result<Option<String>, Problem> {
         let after = after.map(read_place).transpose()?;
-        let filter = TaskFilter { limit: MOST + 1, before: None, look_at: Some(MOST + 1), ..filter };
-        let TaskPage { mut rows, stopped_at } = app.control.tasks(filter).await?;
-        if rows.len() > MOST || stopped_at.is_some() {
-            let detail = format!("sort: there are more than {MOST} tasks to sort");
-            return Err(Problem::bad_parameter(detail).remedy(
-                "ask for fewer, by state, phase or namespace; or leave `sort` out: the newest come first",
-            ));
-        }
-        rows.sort_by_cached_key(|row| self.place(row));
+        let mut places = self.places(app, filter).await?;
+        places.sort_unstable();
         if self.is_descending {
-            rows.reverse();
+            places.reverse();
         }
-        let is_behind = |row: &TaskRow| {
+        let is_behind = |place: &Place| {
             after.as_ref().is_none_or(|after| match self.is_descending {
-                true => self.place(row) < *after,
-                false => self.place(row) > *after,
+                true => place < after,
+                false => place > after,
             })
         };
-        Ok(rows.into_iter().filter(is_behind).skip(offset).take(limit).collect())
+        let mut last = None;
+        for place in places.into_iter().filter(is_behind).skip(offset) {
+            if page.is_full() {
+                return Ok(last.and_then(|place: Place| serde_json::to_string(&place).ok()));
+            }
+            // One that was deleted meanwhile is not shown.
+            if let Some(row) = app.control.store().task(TaskRef::Id(place.2)).await? {
+                list::add(app, page, row).await?;
+            }
+            last = Some(place);
+        }
+        Ok(None)
     }
 
-    /// The cursor behind a task.
-    pub fn cursor(self, row: &TaskRow) -> String {
-        serde_json::to_string(&self.place(row)).unwrap_or_default()
+    /// Where each task stands, in no order. Of the tasks themselves no more are kept at once than are read at once.
+    async fn places(self, app: &App, filter: TaskFilter) -> Result<Vec<Place>, Problem> {
+        let (mut reading, mut places) = (Reading::new(app, filter, MOST + 1), Vec::new());
+        loop {
+            let Part { rows, end } = reading.next(MOST + 1).await?;
+            places.extend(rows.iter().map(|row| self.place(row)));
+            match end {
+                End::More if places.len() <= MOST => {}
+                End::Over if places.len() <= MOST => return Ok(places),
+                End::More | End::Over | End::StoppedAt(_) => return Err(too_many()),
+            }
+        }
     }
 
     fn place(self, row: &TaskRow) -> Place {
@@ -98,6 +121,11 @@ impl Sort {
 
 fn phase(state: &str) -> &'static str {
     PHASES.iter().find(|(_, states)| states.contains(&state)).map_or("", |(phase, _)| phase)
+}
+
+fn too_many() -> Problem {
+    Problem::bad_parameter(format!("sort: there are more than {MOST} tasks to sort"))
+        .remedy("ask for fewer, by state, phase or namespace; or leave `sort` out: the newest come first")
 }
 
 fn read_place(after: &str) -> Result<Place, Problem> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ostler_kernel::{
     Entry, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
     bundle::WriteKey,
-    conversation::Block,
+    conversation::{Block, ToolCallRef},
     run::{
         end::Leave,
         journal::{Progress, StepDone},
@@ -80,9 +80,7 @@ impl Worker {
         let mut progress = self.done(held);
         progress.open = vec![StepKind::model(&held.run.model)];
         held.step += 1;
-        held.written += 1;
-        let (caller, key) = (self.caller.clone(), key(held));
-        self.port.journal(JournalRequest { caller, key, progress }).await.unwrap();
+        self.journal(held, progress).await;
     }
 
     pub async fn finish(&self, mut held: Held, output: &str) {
@@ -90,6 +88,43 @@ impl Worker {
         held.written += 1;
         let (caller, key) = (self.caller.clone(), key(&held));
         let leave = Leave::Ok { output: output.to_owned() };
+        self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
+    }
+
+    /// Has the model ask for so many tool calls at once, makes them, and begins the next step.
+    pub async fn calls(&self, held: &mut Held, count: u32) {
+        let mut asked = self.done(held);
+        asked.open = (0..count).map(|_| look_up()).collect();
+        let first = held.step + 1;
+        held.step += count;
+        self.journal(held, asked).await;
+        let done = (first..=held.step).map(|index| {
+            let at = held.run.created_at;
+            let mut step = Step::open(StepId { run: held.run.id, index }, look_up(), held.run.attempt, at);
+            let (outcome, usage) = (StepOutcome::Ok, Usage::default());
+            step.state = StepState::Done { outcome, at, took_ms: 1, usage };
+            StepDone::new(step, "found")
+        });
+        let made = Progress {
+            done: done.collect(),
+            open: vec![StepKind::model(&held.run.model)],
+            ..Progress::default()
+        };
+        held.step += 1;
+        self.journal(held, made).await;
+    }
+
+    async fn journal(&self, held: &mut Held, progress: Progress) {
+        held.written += 1;
+        let (caller, key) = (self.caller.clone(), key(held));
+        self.port.journal(JournalRequest { caller, key, progress }).await.unwrap();
+    }
+
+    /// Lets somebody else go on with it.
+    pub async fn give_back(&self, mut held: Held) {
+        held.written += 1;
+        let (caller, key) = (self.caller.clone(), key(&held));
+        let (progress, leave) = (Progress::default(), Leave::GiveBack);
         self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
     }
 
@@ -105,6 +140,10 @@ impl Worker {
         let done = StepDone::new(step, "well");
         Progress { done: vec![done], entries: vec![entry], ..Progress::default() }
     }
+}
+
+fn look_up() -> StepKind {
+    StepKind::tool(ToolCallRef { id: "c".into(), name: "lookup".into() }, "{}", true)
 }
 
 fn key(held: &Held) -> WriteKey {
