@@ -42,6 +42,11 @@ impl Declared {
         matches!(&self.resource.spec, ostler_spec::Spec::Task(task) if task.mode == TaskMode::Run)
     }
 
+    /// Whether its namespace was written, and not filled in.
+    pub fn names_namespace(&self) -> bool {
+        self.origin.says(&ostler_spec::Path::of("metadata.namespace"))
+    }
+
     /// `agent/hello`
     pub fn title(&self) -> String {
         title(&self.resource)

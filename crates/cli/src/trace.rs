@@ -1,5 +1,6 @@
 //! A task's trace: its log folded into attempts and the steps in them, each with its place in time.
 
+pub mod document;
 pub mod waterfall;
 
 use ostler_client::{

@@ -99,7 +99,7 @@ fn lists_come_in_every_form() {
 
     assert_eq!(up.ostler(["delete", "agent", "hello"]).ok(), "agent/hello deleted\n");
     up.ostler(["delete", "agent/hello"]).failed(1, &["error: there is no Agent \"hello\""]);
-    up.ostler(["delete", "task", "x"]).failed(2, &["ostler cancel"]);
+    up.ostler(["delete", "task", "x"]).failed(1, &["error: there is no task \"x\""]);
 }
 
 #[test]

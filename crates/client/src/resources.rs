@@ -2,7 +2,7 @@
 
 use ostler_spec::Kind;
 use reqwest::{Method, header};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{Client, ClientError, transport};
@@ -46,7 +46,12 @@ pub struct Checked {
 
 /// A conversation that has a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionView {
+    #[serde(default)]
+    pub api_version: String,
+    #[serde(default)]
+    pub kind: String,
     pub metadata: SessionMetadata,
     pub status: SessionStatus,
 }
@@ -123,22 +128,35 @@ impl Client {
         self.read(self.request_in_namespace(Method::GET, &["v1", kind.plural(), name], &[])?).await
     }
 
-    /// Conversations that have a key.
+    /// Conversations that have a key, as somebody has spoken in them; they have no labels.
     pub async fn sessions(&self, page: &PageRequest) -> Result<Page<SessionView>, ClientError> {
-        let limit = page.limit.map(|limit| limit.to_string());
-        let mut query = Vec::new();
-        query.extend(limit.as_deref().map(|limit| ("limit", limit)));
-        query.extend(page.after.as_deref().map(|after| ("after", after)));
-        self.read(self.request_in_namespace(Method::GET, &["v1", "sessions"], &query)?).await
+        self.page(Kind::Session, &[("mode", "live")], page).await
     }
 
+    /// Resources of a kind: tasks that were asked for, and of anything else what was declared.
     pub async fn list(&self, kind: Kind, page: &PageRequest) -> Result<Page<Value>, ClientError> {
+        match kind {
+            // The same address lists conversations, too.
+            Kind::Session => self.page(kind, &[("mode", "declared")], page).await,
+            _ => self.page(kind, &[], page).await,
+        }
+    }
+
+    /// Tasks that are kept and never run, by name.
+    pub async fn templates(&self, page: &PageRequest) -> Result<Page<Value>, ClientError> {
+        self.page(Kind::Task, &[("mode", "template")], page).await
+    }
+
+    async fn page<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        mode: &[(&str, &str)],
+        page: &PageRequest,
+    ) -> Result<Page<T>, ClientError> {
         let limit = page.limit.map(|limit| limit.to_string());
-        let mut query = Vec::new();
+        let mut query = mode.to_vec();
         query.extend(limit.as_deref().map(|limit| ("limit", limit)));
-        // Tasks are listed from the newest on.
-        let cursor = if kind == Kind::Task { "before" } else { "after" };
-        query.extend(page.after.as_deref().map(|after| (cursor, after)));
+        query.extend(page.after.as_deref().map(|after| ("after", after)));
         query.extend(page.selector.as_deref().map(|selector| ("labelSelector", selector)));
         self.read(self.request_in_namespace(Method::GET, &["v1", kind.plural()], &query)?).await
     }
@@ -152,10 +170,13 @@ impl Client {
     /// Every namespace that holds something.
     pub async fn namespaces(&self) -> Result<Vec<String>, ClientError> {
         #[derive(Deserialize)]
-        struct Namespaces {
-            namespaces: Vec<String>,
+        #[serde(untagged)]
+        enum Namespaces {
+            Wrapped { namespaces: Vec<String> },
+            Bare(Vec<String>),
         }
-        let answer: Namespaces = self.read(self.request(Method::GET, &["v1", "namespaces"])?).await?;
-        Ok(answer.namespaces)
+        match self.read(self.request(Method::GET, &["v1", "namespaces"])?).await? {
+            Namespaces::Wrapped { namespaces } | Namespaces::Bare(namespaces) => Ok(namespaces),
+        }
     }
 }

@@ -85,6 +85,13 @@ impl Client {
         self.read(request).await
     }
 
+    /// Runs a template, or a task that has ended once more: a new task under the next number, `digest-run-3`.
+    pub async fn rerun(&self, name: &str) -> Result<TaskView, ClientError> {
+        let manifest = json!({ "apiVersion": "ostler.dev/v1", "kind": "Task", "metadata": { "name": name } });
+        let request = self.request_in_namespace(Method::POST, &["v1", "tasks"], &[("rerun", "true")])?;
+        self.read(request.json(&manifest)).await
+    }
+
     /// What the agents of a system have sent each other for this task.
     pub async fn messages(&self, task: &str) -> Result<Vec<MessageView>, ClientError> {
         #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use crate::node::{Mark, Node, json, report_stop, yaml};
+use crate::node::{Mark, Node, Value, json, report_stop, yaml};
 use crate::problem::{Location, Path, Problem};
 use crate::reader::Reader;
 use crate::resource::{self, Resource};
@@ -41,6 +41,11 @@ impl Origin {
     pub fn locate(&self, path: &Path) -> Option<Location> {
         let Mark { line, column } = self.node.locate(path)?;
         Some(Location { file: self.file.clone(), line, column })
+    }
+
+    /// Whether a part of it was written, and not filled in.
+    pub fn says(&self, path: &Path) -> bool {
+        self.node.find(path).is_some_and(|node| !matches!(node.value, Value::Null))
     }
 }
 

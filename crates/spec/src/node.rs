@@ -176,6 +176,15 @@ impl Node {
         }
     }
 
+    /// The value at `path`, if it was written.
+    pub fn find(&self, path: &Path) -> Option<&Node> {
+        path.0.iter().try_fold(self, |node, segment| match (segment, &node.value) {
+            (Segment::Field(name), Value::Map(entries)) => entry(entries, name).map(|entry| &entry.value),
+            (Segment::Index(index), Value::List(items)) => items.get(*index),
+            _ => None,
+        })
+    }
+
     /// Where the value at `path` stands or, if it was not written, the last key on the way to it.
     pub fn locate(&self, path: &Path) -> Option<Mark> {
         let mut node = self;
@@ -183,9 +192,7 @@ impl Node {
         for segment in &path.0 {
             match (segment, &node.value) {
                 (Segment::Field(name), Value::Map(entries)) => {
-                    let exact = entries.iter().find(|entry| entry.key == *name);
-                    let either = || entries.iter().find(|entry| same_name(&entry.key, name));
-                    let Some(entry) = exact.or_else(either) else { return nearest };
+                    let Some(entry) = entry(entries, name) else { return nearest };
                     nearest = entry.at;
                     node = &entry.value;
                 }
@@ -202,6 +209,12 @@ impl Node {
             Value::Bool(_) | Value::Number { .. } | Value::String(_) => node.at,
         }
     }
+}
+
+/// The entry of this name, in either spelling.
+fn entry<'n>(entries: &'n [Entry], name: &str) -> Option<&'n Entry> {
+    let exact = entries.iter().find(|entry| entry.key == *name);
+    exact.or_else(|| entries.iter().find(|entry| same_name(&entry.key, name)))
 }
 
 /// Whether two field names are one: `max_steps` and `maxSteps`, `tokenURL` and `token_url`.

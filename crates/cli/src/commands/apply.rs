@@ -5,7 +5,7 @@ mod check;
 use std::path::PathBuf;
 
 use ostler_client::{Client, ClientError, Writing};
-use ostler_spec::{DEFAULT_NAMESPACE, Origin, Resource, Spec, TaskMode};
+use ostler_spec::{Origin, Resource, Spec, TaskMode};
 use serde_json::Value;
 
 use crate::{
@@ -54,8 +54,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     for notice in notices {
         app.output.note(format!("note: {notice}"));
     }
-    let (mut resources, origins) = without_waiting_tasks(declared, arguments.run, app);
-    move_to_namespace(&mut resources, app)?;
+    let mut declared = without_waiting_tasks(declared, arguments.run, app);
+    move_to_namespace(&mut declared, app)?;
+    let (resources, origins): (Vec<Resource>, Vec<Origin>) =
+        declared.into_iter().map(|declared| (declared.resource, declared.origin)).unzip();
     let client = app.client()?;
     let checked = check::check(&client, &resources, &origins).await?;
     if let Some(checked) = checked.filter(|_| arguments.dry_run) {
@@ -81,33 +83,31 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 }
 
 /// Who applies a folder means its declarations; work is started by those who say so.
-fn without_waiting_tasks(declared: Vec<Declared>, run: bool, app: &App) -> (Vec<Resource>, Vec<Origin>) {
+fn without_waiting_tasks(declared: Vec<Declared>, run: bool, app: &App) -> Vec<Declared> {
     let (waiting, kept): (Vec<_>, Vec<_>) =
         declared.into_iter().partition(|declared| declared.from_folder && declared.would_run() && !run);
     for declared in &waiting {
         app.output.note(format!("{} skipped: --run starts the tasks of a folder", declared.title()));
     }
-    kept.into_iter().map(|declared| (declared.resource, declared.origin)).unzip()
+    kept
 }
 
-/// What names no namespace goes to the one that was asked for, or to the profile's.
-pub fn move_to_namespace(resources: &mut [Resource], app: &App) -> Result<(), CommandError> {
-    let Some(asked) = app.written.namespace() else {
-        let namespace = app.written.resolve()?.namespace.text;
-        for resource in resources.iter_mut().filter(|it| it.metadata.namespace == DEFAULT_NAMESPACE) {
-            namespace.clone_into(&mut resource.metadata.namespace);
-        }
-        return Ok(());
+/// What names no namespace goes to the one that was asked for, or to the profile's. What names one stays there, and nobody
+/// may ask for another.
+pub fn move_to_namespace(declared: &mut [Declared], app: &App) -> Result<(), CommandError> {
+    let asked = app.written.namespace();
+    let elsewhere = match &asked {
+        Some(asked) => asked.clone(),
+        None => app.written.resolve()?.namespace.text,
     };
-    for resource in resources {
-        if resource.metadata.namespace == DEFAULT_NAMESPACE {
-            asked.clone_into(&mut resource.metadata.namespace);
-        } else if resource.metadata.namespace != asked {
-            let message = format!(
-                "{} declares the namespace {:?}, not {asked:?}",
-                title(resource),
-                resource.metadata.namespace
-            );
+    for one in declared {
+        if !one.names_namespace() {
+            elsewhere.clone_into(&mut one.resource.metadata.namespace);
+            continue;
+        }
+        let written = &one.resource.metadata.namespace;
+        if let Some(asked) = asked.as_ref().filter(|asked| *asked != written) {
+            let message = format!("{} declares the namespace {written:?}, not {asked:?}", one.title());
             return Err(CommandError::error(message).with_remedy("leave out one of the two"));
         }
     }

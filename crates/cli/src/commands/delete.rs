@@ -4,16 +4,26 @@ use std::path::PathBuf;
 
 use ostler_client::Client;
 use ostler_spec::Kind;
+use serde_json::Value;
 
 use super::{
-    apply, listing, missing,
+    apply,
+    listing::{self, Listing},
+    missing,
     target::{Target, targets},
 };
-use crate::{app::App, error::CommandError, exit::Exit, kind_words::KindWords, manifests};
+use crate::{
+    app::App,
+    error::CommandError,
+    exit::Exit,
+    kind_words::KindWords,
+    manifests::{self, Declared},
+};
 
 /// Deletes declared objects: by name, by file, or by label
 ///
-/// Tasks under way keep the agent they were accepted with. Tasks themselves are cancelled or archived.
+/// Tasks under way keep the agent they were accepted with. Of tasks only templates are deleted; those that ran, or still
+/// do, are cancelled or archived. Of sessions only those that were declared are deleted; conversations stay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -36,6 +46,10 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["files", "selector"])]
     all: bool,
 
+    /// With tasks and -l or --all: the templates
+    #[arg(long, conflicts_with = "files")]
+    templates: bool,
+
     /// Say what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
@@ -51,7 +65,9 @@ Examples:
   ostler delete tool/lookup agent/weather
   ostler delete -f project/
   ostler delete agents -l team=sales --dry-run
-  ostler delete tools --all -n playground";
+  ostler delete tools --all -n playground
+  ostler delete task/daily-digest             a template
+  ostler delete tasks --templates --all";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
@@ -76,9 +92,15 @@ async fn delete(
     app: &App,
 ) -> Result<(), CommandError> {
     let (title, name) = (target.title(), target.name.as_deref().unwrap_or_default());
-    let done = match arguments.dry_run {
-        true => client.get(target.kind, name).await.map(drop),
-        false => client.delete(target.kind, name).await,
+    let done = match (target.kind, arguments.dry_run) {
+        (Kind::Task, _) => match client.get(target.kind, name).await {
+            Ok(task) if !is_template(&task) => return Err(no_template(&title)),
+            Ok(_) if arguments.dry_run => Ok(()),
+            Ok(_) => client.delete(target.kind, name).await,
+            Err(error) => Err(error),
+        },
+        (_, true) => client.get(target.kind, name).await.map(drop),
+        (_, false) => client.delete(target.kind, name).await,
     };
     match done {
         Ok(()) if arguments.dry_run => app.output.data(format!("{title} deleted (dry run)")),
@@ -91,15 +113,21 @@ async fn delete(
 /// Those that were named, or that a label or `--all` stands for.
 async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String, Target)>, CommandError> {
     let wanted = targets(&arguments.what)?;
-    if wanted.iter().any(|target| target.kind == Kind::Task) {
-        return Err(CommandError::new(Exit::Usage, "tasks are not deleted")
-            .with_remedy("`ostler cancel TASK` stops one, `ostler archive TASK` puts one away"));
-    }
     let is_many = arguments.all || arguments.selector.is_some();
     let home = client.namespace().to_owned();
     match &wanted[..] {
+        _ if arguments.templates
+            && !(is_many && matches!(wanted[..], [Target { kind: Kind::Task, name: None }])) =>
+        {
+            Err(CommandError::new(Exit::Usage, "--templates goes with `tasks` and -l LABELS or --all"))
+        }
+        [Target { kind: Kind::Task, name: None }] if is_many && !arguments.templates => {
+            Err(CommandError::new(Exit::Usage, "of tasks, only templates are deleted")
+                .with_remedy("--templates says that they are meant"))
+        }
         [Target { kind, name: None }] if is_many => {
-            let found = listing::list(client, *kind, arguments.selector.as_deref(), usize::MAX).await?;
+            let listing = if arguments.templates { Listing::Templates } else { Listing::Kind(*kind) };
+            let found = listing::list(client, listing, arguments.selector.as_deref(), usize::MAX).await?;
             let name = |object| Some(listing::name_of(object).to_owned());
             let targets = found.items.iter().map(|object| Target { kind: *kind, name: name(object) });
             Ok(targets.map(|target| (home.clone(), target)).collect())
@@ -117,18 +145,23 @@ async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String
 /// What the files declare, those first that others need least.
 fn declared(arguments: &Arguments, app: &App) -> Result<Vec<(String, Target)>, CommandError> {
     let manifests = manifests::together(manifests::read(&arguments.files)?, "nothing was deleted")?;
-    let mut resources = Vec::new();
-    for declared in manifests.declared {
-        if declared.resource.kind() == Kind::Task {
-            app.output.note(format!("{} skipped: tasks are cancelled or archived", declared.title()));
-        } else {
-            resources.push(declared.resource);
-        }
+    let (ran, mut kept): (Vec<_>, Vec<_>) = manifests.declared.into_iter().partition(Declared::would_run);
+    for declared in &ran {
+        app.output.note(format!("{} skipped: tasks are cancelled or archived", declared.title()));
     }
-    apply::move_to_namespace(&mut resources, app)?;
-    let target = |resource: ostler_spec::Resource| {
+    apply::move_to_namespace(&mut kept, app)?;
+    let target = |Declared { resource, .. }| {
         let target = Target { kind: resource.kind(), name: Some(resource.metadata.name) };
         (resource.metadata.namespace, target)
     };
-    Ok(resources.into_iter().rev().map(target).collect())
+    Ok(kept.into_iter().rev().map(target).collect())
+}
+
+fn is_template(task: &Value) -> bool {
+    task.pointer("/spec/mode").and_then(Value::as_str) == Some("template")
+}
+
+fn no_template(title: &str) -> CommandError {
+    CommandError::new(Exit::Usage, format!("{title} is no template, and tasks are not deleted"))
+        .with_remedy("`ostler cancel TASK` stops one, `ostler archive TASK` puts one away")
 }

@@ -11,7 +11,7 @@ use crate::{
     document,
     error::CommandError,
     exit::Exit,
-    manifests::{self, title},
+    manifests::{self, Declared, title},
     unified,
 };
 
@@ -45,11 +45,11 @@ async fn compare(arguments: &Arguments, app: &App) -> Result<Exit, CommandError>
     let manifests = manifests::together(manifests::read(&files)?, "nothing was compared")?;
     // Tasks are asked for, not changed.
     let kept = manifests.declared.into_iter().filter(|declared| !declared.would_run());
-    let mut resources: Vec<Resource> = kept.map(|declared| declared.resource).collect();
-    apply::move_to_namespace(&mut resources, app)?;
+    let mut kept: Vec<Declared> = kept.collect();
+    apply::move_to_namespace(&mut kept, app)?;
     let client = app.client()?;
     let (mut differs, mut refused) = (false, false);
-    for resource in &resources {
+    for Declared { resource, .. } in &kept {
         match one(&client, resource).await {
             Ok((before, after)) => differs |= show(app, resource, &before, &after)?,
             Err(error) if apply::is_about_the_server(&error) => return Err(error.into()),

@@ -8,7 +8,7 @@ use ostler_spec::Kind;
 use serde_json::Value;
 
 use super::{
-    listing::{self, Listed, name_of},
+    listing::{self, Listed, Listing, name_of},
     missing,
     target::{Target, targets},
 };
@@ -27,8 +27,12 @@ pub use columns::phase_tone;
 /// Lists objects of a kind, or shows some of them
 ///
 /// Kinds are agents, agent-systems (systems), model-endpoints (models), tools, tasks, workers and all others that a
-/// manifest may declare; singular, plural or short. `ostler get all` goes through all of them but tasks and sessions,
-/// `ostler get namespaces` lists the namespaces in which something lives.
+/// manifest may declare; singular, plural or short. `ostler get all` goes through everything that was declared, `ostler
+/// get namespaces` lists the namespaces in which something lives.
+///
+/// Tasks are those that were asked for: a template, which is kept and never run, is shown by its name and listed with
+/// --templates. Sessions are those that a manifest declares: conversations that somebody began, which need no manifest,
+/// are listed with --live.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -43,6 +47,14 @@ pub struct Arguments {
     /// Only those with these labels: team=a,tier!=test,owner,!old
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
+
+    /// Of tasks, the templates
+    #[arg(long, conflicts_with = "live")]
+    templates: bool,
+
+    /// Of sessions, the conversations: with whom, how many runs, when last
+    #[arg(long)]
+    live: bool,
 
     /// From all namespaces
     #[arg(short = 'A', long)]
@@ -64,6 +76,8 @@ Examples:
   ostler get agent/hello model/mock
   ostler get tasks -A -o wide
   ostler get tasks -l team=sales,!draft -w
+  ostler get tasks --templates
+  ostler get sessions --live
   ostler get tasks -o json | jq -r '.[].status.state'";
 
 const TASKS: usize = 100;
@@ -81,18 +95,14 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         _ => {}
     }
     let wanted = targets(&arguments.what)?;
-    let is_named = wanted.iter().any(|target| target.name.is_some());
-    if is_named && (arguments.all_namespaces || arguments.selector.is_some()) {
-        return Err(CommandError::new(Exit::Usage, "a name stands for one object")
-            .with_remedy("leave out the name, or -A and -l"));
-    }
+    arguments.check(&wanted)?;
     match &wanted[..] {
         [one] if arguments.watch => watch::run(&arguments, one, &client, app).await,
-        _ if arguments.watch => Err(CommandError::new(Exit::Usage, "-w watches one kind, or one object")),
         [Target { kind, name: None }] => {
-            let is_shown = some(&arguments, *kind, &client, app).await?;
+            let listing = arguments.listing(*kind);
+            let is_shown = some(&arguments, listing, &client, app).await?;
             if !is_shown {
-                nothing(app, *kind, &client, &arguments).await;
+                nothing(app, listing, &client, &arguments).await;
             }
             Ok(Exit::Ok)
         }
@@ -100,27 +110,36 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     }
 }
 
-/// The list of a kind; whether there was anything to show.
-async fn some(arguments: &Arguments, kind: Kind, client: &Client, app: &App) -> Result<bool, CommandError> {
-    let Listed { items, has_more } =
-        listing::list(client, kind, arguments.selector.as_deref(), arguments.limit(kind)).await?;
+/// The list of them; whether there was anything to show.
+async fn some(
+    arguments: &Arguments,
+    listing: Listing,
+    client: &Client,
+    app: &App,
+) -> Result<bool, CommandError> {
+    let (selector, limit) = (arguments.selector.as_deref(), arguments.limit(listing));
+    let Listed { items, has_more } = listing::list(client, listing, selector, limit).await?;
     if items.is_empty() && arguments.output.is_table() {
         return Ok(false);
     }
-    show(app, kind, &items, arguments, false)?;
+    show(app, listing.kind(), &items, arguments, false)?;
     if has_more {
         app.output.note(format!("there are more; --limit {} shows them", items.len().saturating_mul(10)));
     }
     Ok(true)
 }
 
-async fn nothing(app: &App, kind: Kind, client: &Client, arguments: &Arguments) {
+async fn nothing(app: &App, listing: Listing, client: &Client, arguments: &Arguments) {
     let place = match arguments.all_namespaces {
         true => String::new(),
         false => format!(" in namespace {}", client.namespace()),
     };
     let selected = arguments.selector.as_ref().map(|labels| format!(" with {labels}")).unwrap_or_default();
-    app.output.note(format!("no {}{selected}{place}", kind.plural()));
+    let more = match listing {
+        Listing::Kind(Kind::Session) => "; --live lists conversations",
+        Listing::Kind(_) | Listing::Templates | Listing::Conversations => "",
+    };
+    app.output.note(format!("no {}{selected}{place}{more}", listing.plural()));
     if !arguments.all_namespaces
         && let Some(near) = missing::namespace(client).await
     {
@@ -186,13 +205,12 @@ fn show_groups(
     }
 }
 
-/// Every kind but tasks and sessions, of which there are many, and workers, which are not declared.
+/// Everything but workers, which are not declared; of tasks, the templates.
 async fn everything(arguments: &Arguments, client: &Client, app: &App) -> Result<Exit, CommandError> {
     let mut groups = Vec::new();
-    for kind in
-        Kind::ALL.iter().copied().filter(|kind| !matches!(kind, Kind::Task | Kind::Session | Kind::Worker))
-    {
-        let found = listing::list(client, kind, arguments.selector.as_deref(), usize::MAX).await?;
+    for kind in Kind::ALL.iter().copied().filter(|kind| *kind != Kind::Worker) {
+        let listing = if kind == Kind::Task { Listing::Templates } else { Listing::Kind(kind) };
+        let found = listing::list(client, listing, arguments.selector.as_deref(), usize::MAX).await?;
         if !found.items.is_empty() {
             groups.push((kind, found.items));
         }
@@ -229,9 +247,41 @@ fn show(
 }
 
 impl Arguments {
+    /// Refuses what does not go together.
+    fn check(&self, wanted: &[Target]) -> Result<(), CommandError> {
+        let refuse = |message: &str| Err(CommandError::new(Exit::Usage, message));
+        let is_named = wanted.iter().any(|target| target.name.is_some());
+        let is_one = |kind| matches!(wanted, [target] if target.kind == kind);
+        if is_named && (self.all_namespaces || self.selector.is_some()) {
+            return Err(CommandError::new(Exit::Usage, "a name stands for one object")
+                .with_remedy("leave out the name, or -A and -l"));
+        }
+        if self.templates && (is_named || !is_one(Kind::Task)) {
+            return refuse("--templates goes with `tasks`, and no name");
+        }
+        if self.live && (is_named || !is_one(Kind::Session)) {
+            return refuse("--live goes with `sessions`, and no name");
+        }
+        if self.live && (self.watch || self.selector.is_some()) {
+            return refuse("conversations have no labels, and are not watched");
+        }
+        if self.watch && wanted.len() != 1 {
+            return refuse("-w watches one kind, or one object");
+        }
+        Ok(())
+    }
+
+    fn listing(&self, kind: Kind) -> Listing {
+        match (self.templates, self.live) {
+            (true, _) => Listing::Templates,
+            (_, true) => Listing::Conversations,
+            (false, false) => Listing::Kind(kind),
+        }
+    }
+
     /// How many are shown at most.
-    fn limit(&self, kind: Kind) -> usize {
-        self.limit.unwrap_or(if kind == Kind::Task { TASKS } else { usize::MAX })
+    fn limit(&self, listing: Listing) -> usize {
+        self.limit.unwrap_or(if listing == Listing::Kind(Kind::Task) { TASKS } else { usize::MAX })
     }
 
     fn look(&self, wide: bool, app: &App) -> Look {

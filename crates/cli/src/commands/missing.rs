@@ -48,6 +48,9 @@ pub fn explain_among(error: ClientError, name: &str, known: &[String]) -> Comman
 /// What to do about a name that none of the kinds has: none, where nothing can be found out.
 pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String> {
     let here = names(client, kinds).await?;
+    if kinds == [Kind::Task] && is_template(client, name).await {
+        return Some(format!("it is a template, which others are made from: `ostler run task/{name}`"));
+    }
     if here.iter().any(|(_, found)| found == name) {
         return None;
     }
@@ -69,6 +72,11 @@ pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String
         }
         false => Some(lists),
     }
+}
+
+async fn is_template(client: &Client, name: &str) -> bool {
+    let task = client.get(Kind::Task, name).await;
+    task.is_ok_and(|task| task.pointer("/spec/mode").is_some_and(|mode| mode == "template"))
 }
 
 /// The namespace that was probably meant, where nothing lives in the one that was named.
@@ -95,8 +103,12 @@ async fn names(client: &Client, kinds: &[Kind]) -> Option<Vec<(String, String)>>
     for kind in kinds {
         // Workers are few, and told at once.
         let limit = (*kind != Kind::Worker).then_some(LOOKED_AT);
-        let page = client.list(*kind, &PageRequest { limit, ..PageRequest::default() }).await.ok()?;
-        names.extend(page.items.iter().map(|it| (namespace_of(it).to_owned(), name_of(it).to_owned())));
+        let request = PageRequest { limit, ..PageRequest::default() };
+        let mut found = client.list(*kind, &request).await.ok()?.items;
+        if *kind == Kind::Task {
+            found.extend(client.templates(&request).await.ok()?.items);
+        }
+        names.extend(found.iter().map(|it| (namespace_of(it).to_owned(), name_of(it).to_owned())));
     }
     Some(names)
 }

@@ -1,4 +1,6 @@
-//! `ostler ps`: the tasks that are under way.
+//! `ostler ps`: the tasks that are under way; with `-w`, as they begin and end.
+
+mod watch;
 
 use futures_util::{StreamExt, stream};
 use ostler_client::{Client, EventBody, TaskQuery, TaskView};
@@ -29,6 +31,10 @@ pub struct Arguments {
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
 
+    /// Go on and show what changes, until Ctrl-C; with -o json one object per line
+    #[arg(short, long)]
+    watch: bool,
+
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
@@ -43,7 +49,8 @@ Examples:
   ostler ps
   ostler ps -a --limit 20
   ostler ps -l team=sales -o json
-  ostler get tasks -w          rows as they change";
+  ostler ps -w                 rows as they change
+  ostler ps -w -o json | jq -r '.resource.status.state'";
 
 const LIVE: [&str; 4] = ["queued", "running", "waiting", "sleeping"];
 
@@ -58,6 +65,9 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     if arguments.all_namespaces {
         client = client.in_namespace("*");
     }
+    if arguments.watch {
+        return watch::run(&arguments, &client, app).await;
+    }
     let (tasks, has_more) = list(&client, &arguments).await?;
     if tasks.is_empty() && arguments.output.is_table() {
         let what =
@@ -66,14 +76,13 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         return Ok(Exit::Ok);
     }
     let steps: Vec<Option<u32>> = match arguments.output.is_table() {
-        true => stream::iter(&tasks).map(|task| step(&client, task)).buffered(AT_ONCE).collect().await,
+        true => steps(&client, &tasks).await,
         false => Vec::new(),
     };
     let name = |task: &TaskView| format!("task/{}", task.metadata.name);
-    arguments.output.print(app.output, &tasks, name, |wide| {
-        let look = Look { wide, with_namespace: arguments.all_namespaces, now_ms: app.now_ms() };
-        table(&tasks, &steps, look)
-    })?;
+    arguments
+        .output
+        .print(app.output, &tasks, name, |wide| table(&tasks, &steps, arguments.look(wide, app)))?;
     if has_more {
         app.output.note(format!("there are more; --limit {} shows them", tasks.len().saturating_mul(10)));
     }
@@ -96,6 +105,10 @@ async fn list(client: &Client, arguments: &Arguments) -> Result<(Vec<TaskView>, 
     Ok((tasks, query.before.is_some()))
 }
 
+async fn steps(client: &Client, tasks: &[TaskView]) -> Vec<Option<u32>> {
+    stream::iter(tasks).map(|task| step(client, task)).buffered(AT_ONCE).collect().await
+}
+
 /// The step it is at, as the end of its log tells it.
 async fn step(client: &Client, task: &TaskView) -> Option<u32> {
     let after = task.status.last_event.saturating_sub(TAIL as u64);
@@ -112,6 +125,12 @@ async fn step(client: &Client, task: &TaskView) -> Option<u32> {
             _ => None,
         })
         .max()
+}
+
+impl Arguments {
+    fn look(&self, wide: bool, app: &App) -> Look {
+        Look { wide, with_namespace: self.all_namespaces, now_ms: app.now_ms() }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use ostler_client::{Client, ClientError, CreatedTask, TaskView};
 use ostler_spec::{GoDuration, Kind};
 use serde_json::{Value, json};
 
-use super::missing;
+use super::missing::{self, or_explain};
 use crate::{
     app::App,
     error::CommandError,
@@ -20,17 +20,19 @@ use crate::{
 
 /// Gives an agent or a system something to do, and follows it live
 ///
+/// task/NAME runs what a template declares, or once more what a task that has ended was asked for: a new task under the
+/// next number, NAME-run-1 and so on. It says itself what is to be done, so there is no message.
+///
 /// On a terminal each step shows as it happens. In a pipe, progress goes to stderr as plain lines and the
 /// agent's answer alone to stdout. Ctrl-C leaves the task running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The agent, or the system; system/NAME where an agent has the same name
+    /// The agent, or the system (system/NAME where an agent has the same name), or task/NAME
     #[arg(value_name = "AGENT")]
     subject: String,
 
     /// What to tell it; several words are joined, - reads stdin
-    #[arg(required_unless_present = "input")]
     message: Vec<String>,
 
     /// Continue the conversation of this name, or begin it
@@ -45,9 +47,9 @@ pub struct Arguments {
     #[arg(short, long, value_name = "KEY=VALUE", value_parser = key_value)]
     label: Vec<(String, String)>,
 
-    /// Who goes first when there is a queue
-    #[arg(long, value_enum, default_value_t = Priority::Normal)]
-    priority: Priority,
+    /// Who goes first when there is a queue; by default normal
+    #[arg(long, value_enum)]
+    priority: Option<Priority>,
 
     /// Give up after this long, counted from now: 30s, 5m, 1h30m
     #[arg(long, value_name = "DURATION")]
@@ -86,31 +88,49 @@ Examples:
   ostler run hello Say it again --session greetings
   git diff | ostler run reviewer - > review.md
   ostler run system/report --input topic=sales --input quarter=Q3 --deadline 10m --label team=sales
+  ostler run task/daily-digest
   task=$(ostler run -d hello \"Later.\") && ostler logs -f \"$task\"";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    let subject = Subject::read(&arguments.subject)?;
-    let message = message(&arguments.message)?;
-    if message.as_deref().is_some_and(|message| message.trim().is_empty()) && arguments.input.is_empty() {
-        return Err(CommandError::new(Exit::Usage, "there is nothing to do: the message is empty")
-            .with_remedy("say what it is to do, or give --input KEY=VALUE"));
-    }
-    let created = match create(&client, &arguments, &subject, message).await {
-        Ok(created) => created,
-        Err(error) => return Err(explain(&client, &subject, error).await),
+    let created = match Subject::read(&arguments.subject)? {
+        Subject::Task(name) => again(&client, &arguments, &name).await?,
+        subject => anew(&client, &arguments, &subject).await?,
     };
     if !arguments.detach {
-        return watch(app, &client, &created.task, arguments.output).await;
+        return watch(app, &client, &created, arguments.output).await;
     }
     match arguments.output {
-        Format::Text => app.output.data(&created.task.metadata.name)?,
-        Format::Json => app.output.json(&task(&client, &created.task).await?)?,
+        Format::Text => app.output.data(&created.metadata.name)?,
+        Format::Json => app.output.json(&task(&client, &created).await?)?,
     }
     if app.output.terminal.stderr.is_terminal {
-        app.output.note(come_back(&created.task.metadata.name));
+        app.output.note(come_back(&created.metadata.name));
     }
     Ok(Exit::Ok)
+}
+
+async fn anew(client: &Client, arguments: &Arguments, subject: &Subject) -> Result<TaskView, CommandError> {
+    let message = message(&arguments.message)?;
+    if message.as_deref().is_none_or(|message| message.trim().is_empty()) && arguments.input.is_empty() {
+        let what = if message.is_some() { "the message is empty" } else { "there is no MESSAGE" };
+        return Err(CommandError::new(Exit::Usage, format!("there is nothing to do: {what}"))
+            .with_remedy("say what it is to do, or give --input KEY=VALUE"));
+    }
+    match create(client, arguments, subject, message).await {
+        Ok(created) => Ok(created.task),
+        Err(error) => Err(explain(client, subject, error).await),
+    }
+}
+
+/// What a template or an ended task says is run as it stands there.
+async fn again(client: &Client, arguments: &Arguments, name: &str) -> Result<TaskView, CommandError> {
+    if let Some(word) = arguments.own_word() {
+        let message = format!("task/{name} says itself what is to be done, so there is no place for {word}");
+        return Err(CommandError::new(Exit::Usage, message)
+            .with_remedy("`ostler retry TASK --set KEY=VALUE` asks for a task again with other input"));
+    }
+    or_explain(client, Kind::Task, name, client.rerun(name).await).await
 }
 
 /// Follows the task to its end and prints what it gave.
@@ -146,9 +166,27 @@ pub async fn watch(
     }
 }
 
+impl Arguments {
+    /// What of it says what a task is to be, if anything does.
+    fn own_word(&self) -> Option<&'static str> {
+        let given = [
+            (!self.message.is_empty(), "a message"),
+            (!self.input.is_empty(), "--input"),
+            (self.session.is_some(), "--session"),
+            (!self.label.is_empty(), "--label"),
+            (self.priority.is_some(), "--priority"),
+            (self.deadline.is_some(), "--deadline"),
+            (self.name.is_some(), "--name"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, word)| word)
+    }
+}
+
 /// Who is to do it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
+    /// A template, or a task that has ended.
+    Task(String),
     Agent(String),
     System(String),
     /// An agent, or a system if no agent has that name.
@@ -161,9 +199,10 @@ impl Subject {
         match super::target::kind(kind) {
             Ok(Kind::Agent) => Ok(Subject::Agent(name.to_owned())),
             Ok(Kind::AgentSystem) => Ok(Subject::System(name.to_owned())),
+            Ok(Kind::Task) => Ok(Subject::Task(name.to_owned())),
             Ok(other) => {
                 Err(CommandError::new(Exit::Usage, format!("{} are not given tasks", other.plural()))
-                    .with_remedy("name an agent or a system"))
+                    .with_remedy("name an agent, a system, or task/NAME"))
             }
             // An agent of another namespace.
             Err(_) => Ok(Subject::Agent(word.to_owned())),
@@ -172,7 +211,9 @@ impl Subject {
 
     fn name(&self) -> &str {
         match self {
-            Subject::Agent(name) | Subject::System(name) | Subject::Either(name) => name,
+            Subject::Task(name) | Subject::Agent(name) | Subject::System(name) | Subject::Either(name) => {
+                name
+            }
         }
     }
 }
@@ -206,7 +247,7 @@ fn manifest(arguments: &Arguments, subject: (&str, &str), message: Option<&str>)
     let pairs = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut input = pairs(&arguments.input);
     input.extend(message.map(|message| ("message".to_owned(), message.to_owned())));
-    let priority = arguments.priority.to_possible_value();
+    let priority = arguments.priority.unwrap_or(Priority::Normal).to_possible_value();
     let mut spec = json!({
         subject.0: subject.1,
         "input": input,
@@ -251,6 +292,7 @@ async fn explain(client: &Client, subject: &Subject, error: ClientError) -> Comm
     let kinds: &[Kind] = match subject {
         Subject::Agent(_) => &[Kind::Agent],
         Subject::System(_) => &[Kind::AgentSystem],
+        Subject::Task(_) => &[Kind::Task],
         Subject::Either(_) => &[Kind::Agent, Kind::AgentSystem],
     };
     match missing::meant(client, kinds, subject.name()).await {

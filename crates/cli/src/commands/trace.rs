@@ -1,5 +1,6 @@
 //! `ostler trace`: a task's steps as a waterfall.
 
+use clap::ValueEnum;
 use ostler_client::TaskView;
 use ostler_spec::Kind;
 
@@ -13,6 +14,7 @@ use crate::{
     text,
     trace::{
         Trace,
+        document::Document,
         waterfall::{self, Canvas},
     },
     words,
@@ -24,12 +26,27 @@ use crate::{
 pub struct Arguments {
     /// The task, by name or uid
     task: String,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A bar for each step
+    Text,
+    /// Attempts and their steps, with times in milliseconds
+    Json,
+    /// The same
+    Yaml,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   ostler trace hello-world
-  COLUMNS=200 ostler trace hello-world > trace.txt";
+  COLUMNS=200 ostler trace hello-world > trace.txt
+  ostler trace hello-world -o json | jq '.attempts[].steps[] | {name, took_ms}'";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
@@ -38,16 +55,24 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let events = client.all_events(&task.metadata.uid).await?;
     let steps = if task.is_ended() { Vec::new() } else { client.steps(&task.metadata.uid).await? };
     let trace = Trace::new(&events, &steps, app.now_ms());
+    match arguments.output {
+        Format::Text => draw(app, &task, trace),
+        Format::Json => app.output.json(&Document::new(&task, trace.as_ref())),
+        Format::Yaml => app.output.yaml(&Document::new(&task, trace.as_ref())),
+    }?;
+    Ok(Exit::Ok)
+}
+
+fn draw(app: &App, task: &TaskView, trace: Option<Trace>) -> Result<(), CommandError> {
     let columns = app.output.terminal.size().columns;
-    title(app, &task, trace.as_ref(), columns)?;
+    title(app, task, trace.as_ref(), columns)?;
     let Some(trace) = trace else {
         app.output.note("nobody has begun to work on it");
-        return Ok(Exit::Ok);
+        return Ok(());
     };
     app.output.data("")?;
     let canvas = Canvas { columns, paint: app.output.paint(), is_utf8: app.output.terminal.is_utf8 };
-    waterfall::lines(&trace, canvas).iter().try_for_each(|line| app.output.data(line))?;
-    Ok(Exit::Ok)
+    waterfall::lines(&trace, canvas).iter().try_for_each(|line| app.output.data(line))
 }
 
 /// `hello-1  succeeded  agent hello  queued 3ms  worked 1.42s  231 tokens`

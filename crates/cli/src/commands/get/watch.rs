@@ -37,6 +37,7 @@ pub async fn run(
         app,
         arguments,
         kind: target.kind,
+        is_named: target.name.is_some(),
         seen: BTreeMap::new(),
         known_until_ms: None,
         widths: Vec::new(),
@@ -62,6 +63,8 @@ struct Rows<'a> {
     app: &'a App,
     arguments: &'a Arguments,
     kind: Kind,
+    /// One was named, so whatever comes is meant.
+    is_named: bool,
     /// The version of each that was shown last.
     seen: BTreeMap<(String, String), String>,
     /// There are too many to show them all: those that were made before this are shown once they change.
@@ -78,8 +81,9 @@ impl Rows<'_> {
                 vec![or_explain(client, target.kind, name, object).await?]
             }
             None => {
-                let limit = self.arguments.limit(target.kind);
-                let listed = list(client, target.kind, self.arguments.selector.as_deref(), limit).await?;
+                let listing = self.arguments.listing(target.kind);
+                let (selector, limit) = (self.arguments.selector.as_deref(), self.arguments.limit(listing));
+                let listed = list(client, listing, selector, limit).await?;
                 if listed.has_more {
                     self.known_until_ms = listed.items.iter().filter_map(created_ms).max();
                 }
@@ -99,6 +103,9 @@ impl Rows<'_> {
     fn take(&mut self, change: &Change) -> Result<(), CommandError> {
         let Change { kind, resource } = change;
         let version = text_at(resource, "/metadata/resourceVersion");
+        if !self.is_wanted(*kind, resource) {
+            return Ok(());
+        }
         let known = match kind {
             ChangeKind::Deleted => {
                 self.seen.remove(&key(resource));
@@ -114,6 +121,18 @@ impl Rows<'_> {
             return Ok(());
         }
         self.show(*kind, resource)
+    }
+
+    /// Tasks and templates come in one stream. Of what is gone only the name comes, so it counts whether it was shown.
+    fn is_wanted(&self, kind: ChangeKind, resource: &Value) -> bool {
+        if self.kind != Kind::Task || self.is_named {
+            return true;
+        }
+        let mode = text_at(resource, "/spec/mode");
+        match (kind, mode.as_str()) {
+            (ChangeKind::Deleted, "") => self.seen.contains_key(&key(resource)),
+            (_, mode) => (mode == "template") == self.arguments.templates,
+        }
     }
 
     fn show(&mut self, kind: ChangeKind, resource: &Value) -> Result<(), CommandError> {
