@@ -42,7 +42,7 @@ pub use ostler_secrets as secrets;
 pub use ostler_store as store;
 pub use ostler_telemetry as telemetry;
 pub use resources::{Effect, Fate, Mistake, Precondition, ResourcePage};
-pub use vault::{KeyCount, SecretKeys};
+pub use vault::{FitKeys, KeyCount, SecretKeys};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
