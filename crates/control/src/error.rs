@@ -19,6 +19,9 @@ pub enum ControlError {
     /// The keys of this server are not those that the store's secrets are sealed with.
     #[error("{0}")]
     WrongKeys(String),
+    /// Something would not open any more with the keys to turn to.
+    #[error("{0}")]
+    KeysInUse(String),
     #[error("{0}")]
     Conflict(String),
     #[error("there is a task {name:?} already")]
@@ -47,6 +50,7 @@ impl ControlError {
             ControlError::BadReference(_) => "bad_reference",
             ControlError::NotAvailable(_) => "not_available",
             ControlError::WrongKeys(_) => "secret_key_wrong",
+            ControlError::KeysInUse(_) => "secret_key_in_use",
             ControlError::Conflict(_) | ControlError::NameTaken { .. } => "conflict",
             ControlError::Ended { .. } => "task_ended",
             ControlError::NotEnded { .. } => "task_not_ended",

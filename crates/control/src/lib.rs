@@ -44,7 +44,7 @@ pub use ostler_store as store;
 pub use ostler_telemetry as telemetry;
 pub use resources::{Effect, Fate, Mistake, Precondition, ResourcePage};
 pub use telling::{Heartbeat, Telling};
-pub use vault::{KeyCount, SecretKeys};
+pub use vault::{FitKeys, KeyCount, SecretKeys};
 pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {

@@ -2,14 +2,12 @@
 //! matter; here they are only held.
 
 mod reseal;
+mod turn;
 
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -20,15 +18,16 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
-pub use self::reseal::{KeyCount, SecretKeys};
+pub use self::{
+    reseal::{KeyCount, SecretKeys},
+    turn::FitKeys,
+};
 use crate::{Control, ControlError, Effect, access::Internal};
 
 pub struct Vault {
     ring: RwLock<Option<Arc<KeyRing>>>,
     /// Raised when there are other keys.
     turns: watch::Sender<u64>,
-    /// What the store holds is sealed with keys of this ring, as far as is known.
-    is_checked: AtomicBool,
 }
 
 /// A value that means nothing, sealed: whoever opens it has the right keys.
@@ -43,7 +42,7 @@ const CHECK_PLACE: Place<'_> = Place { namespace: "", name: "internal/SecretChec
 impl Vault {
     pub fn new(ring: Option<KeyRing>) -> Self {
         let ring = RwLock::new(ring.map(Arc::new));
-        Self { ring, turns: watch::channel(0).0, is_checked: AtomicBool::new(false) }
+        Self { ring, turns: watch::channel(0).0 }
     }
 
     fn ring(&self) -> Result<Arc<KeyRing>, ControlError> {
@@ -58,20 +57,20 @@ impl Control {
     /// Whether the keys of this server open what the store holds. To be asked before it serves anybody.
     pub async fn check_secret_keys(&self) -> Result<(), ControlError> {
         let Ok(ring) = self.vault.ring() else { return Ok(()) };
-        if let Some(kept) = self.kept::<Check>(Internal::SecretCheck, CHECK).await? {
-            ring.open(CHECK_PLACE, &kept.document.sealed).map_err(|error| wrong_keys(&ring, &error))?;
-            self.vault.is_checked.store(true, Ordering::SeqCst);
-        }
-        Ok(())
+        self.opens_check(&ring).await.map(drop)
     }
 
-    /// Makes sure that whoever seals here seals with what the store's other secrets are sealed with.
-    async fn settle_keys(&self, ring: &KeyRing) -> Result<(), ControlError> {
-        while !self.vault.is_checked.load(Ordering::SeqCst) {
-            self.check_secret_keys().await?;
-            if self.vault.is_checked.load(Ordering::SeqCst) {
-                break;
-            }
+    /// Whether there is a check value at all. One that these keys don't open is an error.
+    async fn opens_check(&self, ring: &KeyRing) -> Result<bool, ControlError> {
+        let Some(kept) = self.kept::<Check>(Internal::SecretCheck, CHECK).await? else { return Ok(false) };
+        ring.open(CHECK_PLACE, &kept.document.sealed).map_err(|error| wrong_keys(ring, &error))?;
+        Ok(true)
+    }
+
+    /// Makes sure that whoever seals here seals with what the store's other secrets are sealed with. Asked each time: another
+    /// server may have turned to keys that this one does not have.
+    async fn settle_keys(&self, ring: &KeyRing, effect: Effect) -> Result<(), ControlError> {
+        while !self.opens_check(ring).await? && effect == Effect::Real {
             let check = Check { sealed: seal(ring, CHECK_PLACE, b"ostler", self)? };
             // Someone may be quicker; then theirs counts.
             self.commit_documents(self.new_document(Internal::SecretCheck, CHECK, &check)).await?;
@@ -89,9 +88,7 @@ impl Control {
     ) -> Result<Cow<'a, Resource>, ControlError> {
         let Spec::Secret(secret) = &resource.spec else { return Ok(Cow::Borrowed(resource)) };
         let ring = self.vault.ring()?;
-        if effect == Effect::Real {
-            self.settle_keys(&ring).await?;
-        }
+        self.settle_keys(&ring, effect).await?;
         let before = former.map(sealed_values).unwrap_or_default();
         let (mut data, mut problems) = (BTreeMap::new(), Vec::new());
         for (key, written) in &secret.data {
@@ -203,3 +200,6 @@ fn wrong_keys(ring: &KeyRing, error: &OpenError) -> ControlError {
         "the store's secrets can't be opened with the keys of this server ({ids}): {error}"
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,23 @@ pub enum LinkError {
     Rejected { message: String },
 }
 
+/// What the message of a rejection begins with if the server could not read the request: it is older than who asks.
+const NOT_UNDERSTOOD: &str = "not understood: ";
+
+impl LinkError {
+    pub(crate) fn not_understood(error: &serde_json::Error) -> Self {
+        Self::Rejected { message: format!("{NOT_UNDERSTOOD}{error}") }
+    }
+
+    /// Whether the server does not know such a request at all, and therefore has nothing to say about it.
+    pub fn is_not_understood(&self) -> bool {
+        match self {
+            Self::Rejected { message } => message.starts_with(NOT_UNDERSTOOD),
+            Self::Fenced { .. } | Self::InputArrived | Self::Superseded | Self::Unavailable { .. } => false,
+        }
+    }
+}
+
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident($request:ident($type:ty)) -> $response:ident($answer:ty);)*) => {
         /// The requests as functions, with the type of their answer.

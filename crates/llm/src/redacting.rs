@@ -4,6 +4,7 @@
 use futures_util::{StreamExt, stream};
 use ostler_kernel::{Block, Failure};
 use ostler_secrets::{Flow, Redactor};
+use serde_json::{Value, json};
 
 use crate::{Completion, Gateway, ModelRequest, Part, Parts};
 
@@ -69,6 +70,7 @@ impl State {
     }
 
     fn clean_answer(&self, completion: &mut Completion) {
+        self.clean_native(&mut completion.blocks);
         for block in &mut completion.blocks {
             match block {
                 Block::Text { text } => self.redactor.clean(text),
@@ -77,10 +79,38 @@ impl State {
                     self.redactor.clean(arguments);
                 }
                 Block::ToolResult { content, .. } => self.redactor.clean(content),
-                Block::Native { value, .. } => self.redactor.clean_json(value),
-                Block::Image(_) => {}
+                Block::Native { .. } | Block::Image(_) => {}
             }
         }
+    }
+
+    /// What only the vendor understands is signed, or belongs to another such block: changed, or without its neighbour, it
+    /// would be refused, and with it every later call of the conversation. So none of the answer's goes back, as if another
+    /// vendor had given it. What was said in a refusal is for people, and stays.
+    fn clean_native(&self, blocks: &mut Vec<Block>) {
+        let is_clean = |block: &Block| match block {
+            Block::Native { value, .. } => self.cleaned(value) == *value,
+            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Image(_) => true,
+        };
+        if blocks.iter().all(is_clean) {
+            return;
+        }
+        blocks.retain_mut(|block| match block {
+            Block::Native { value, .. } => match value.get("refusal") {
+                Some(refusal) => {
+                    *value = json!({"refusal": self.cleaned(refusal)});
+                    true
+                }
+                None => false,
+            },
+            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Image(_) => true,
+        });
+    }
+
+    fn cleaned(&self, value: &Value) -> Value {
+        let mut cleaned = value.clone();
+        self.redactor.clean_json(&mut cleaned);
+        cleaned
     }
 }
 
@@ -164,6 +194,41 @@ mod tests {
         let Some(Ok(Part::Done(completion))) = seen.last() else { panic!("{seen:?}") };
         assert_eq!(completion.blocks[0], Block::Text { text: shown });
         assert!(!format!("{completion:?}").contains("geheim"), "{completion:?}");
+    }
+
+    /// The blocks of an answer as they are kept.
+    async fn kept(blocks: Vec<Block>) -> Vec<Block> {
+        let done = Part::Done(Completion { blocks, finish: Finish::ToolCalls, usage: None });
+        let mut seen = parts(vec![Ok(done)]).await;
+        let Some(Ok(Part::Done(completion))) = seen.pop() else { panic!("{seen:?}") };
+        completion.blocks
+    }
+
+    fn native(value: Value) -> Block {
+        Block::Native { vendor: "anthropic".into(), value }
+    }
+
+    fn call() -> Block {
+        Block::ToolCall { id: "1".into(), name: "t".into(), arguments: "{}".into() }
+    }
+
+    #[tokio::test]
+    async fn signed_blocks_are_left_out_rather_than_changed() {
+        let thought = |text: &str| native(json!({"type": "thinking", "thinking": text, "signature": "s"}));
+        let clean = vec![thought("hm"), thought("ah"), call()];
+        assert_eq!(kept(clean.clone()).await, clean, "as they came");
+        let leaky = vec![thought("hm"), thought("use geheim-wort-1"), call()];
+        assert_eq!(
+            kept(leaky).await,
+            [call()],
+            "nor the one before it, which the vendor wants whole or not at all"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_was_said_in_a_refusal_stays() {
+        let refused = kept(vec![native(json!({"refusal": "not with geheim-wort-1"}))]).await;
+        assert_eq!(refused, [native(json!({"refusal": "not with [REDACTED]"}))]);
     }
 
     #[tokio::test]

@@ -120,7 +120,8 @@ impl KeyRing {
         text
     }
 
-    /// With another key in front, which seals from now on.
+    /// With another key in front, which seals from now on. The oldest makes room if there are too many: whether it may go is
+    /// the caller's to find out.
     pub fn with_first(&self, key: Key) -> Self {
         let mut keys = vec![key];
         keys.extend(self.0.iter().cloned());

@@ -6,10 +6,13 @@ mod forms;
 mod patterns;
 
 use std::{
-    borrow::Cow,
-    collections::VecDeque,
+    borrow::{Borrow, Cow},
+    collections::BTreeMap,
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use zeroize::Zeroizing;
@@ -22,7 +25,7 @@ pub const HIDDEN: &str = "[REDACTED]";
 /// A shorter value is part of too many words: to hide it would do more harm than good.
 pub const SHORTEST: usize = 6;
 
-/// So many values are known at once; past it the one that was first heard of is forgotten.
+/// So many values that come and go are known at once; past it the one that was not looked up for longest is forgotten.
 const MOST: usize = 1024;
 
 /// A handle: all its clones know the same values.
@@ -31,29 +34,51 @@ pub struct Redactor(Arc<RwLock<Known>>);
 
 #[derive(Default)]
 struct Known {
-    values: VecDeque<Zeroizing<String>>,
+    values: BTreeMap<Value, Stay>,
     patterns: Arc<Patterns>,
+    /// Counts what is looked up.
+    clock: AtomicU64,
+}
+
+#[derive(PartialEq, Eq)]
+struct Value(Zeroizing<String>);
+
+/// How long a value is known.
+enum Stay {
+    /// As long as the process lives.
+    ForGood,
+    /// Until others were looked up more recently.
+    Since(AtomicU64),
 }
 
 impl Redactor {
-    /// Hides the value from now on. Its lines too, if it has many: keys in PEM are often shown line by line.
+    /// Hides the value from now on, and remembers that it was just used. Its lines too, if it has many: keys in PEM are
+    /// often shown line by line.
     pub fn hide(&self, value: &str) {
         let value = value.trim();
-        if value.len() < SHORTEST || self.knows(value) {
+        if value.len() < SHORTEST || self.read().is_used_again(value) {
             return;
         }
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.values.push_back(Zeroizing::new(value.to_owned()));
-        if known.values.len() > MOST {
-            known.values.pop_front();
-        }
-        let patterns = Patterns::of(known.values.iter().flat_map(|value| forms::of(value)));
-        known.patterns = Arc::new(patterns);
+        let mut known = self.write();
+        let now = known.tick();
+        known.add(value, Stay::Since(AtomicU64::new(now)));
+        known.forget_one_too_many();
     }
 
-    fn knows(&self, value: &str) -> bool {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.values.iter().any(|known| known.as_str() == value)
+    /// Hides what belongs to the process itself, such as its tokens and keys, and never forgets it.
+    pub fn hide_for_good(&self, value: &str) {
+        let value = value.trim();
+        if value.len() >= SHORTEST {
+            self.write().add(value, Stay::ForGood);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text without any value that is known.
@@ -87,7 +112,71 @@ impl Redactor {
     }
 
     pub(crate) fn patterns(&self) -> Arc<Patterns> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).patterns)
+        Arc::clone(&self.read().patterns)
+    }
+}
+
+impl Known {
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether it is known. If so, it was used just now.
+    fn is_used_again(&self, value: &str) -> bool {
+        match self.values.get(value) {
+            Some(Stay::Since(used)) => used.store(self.tick(), Ordering::Relaxed),
+            Some(Stay::ForGood) => {}
+            None => return false,
+        }
+        true
+    }
+
+    /// Only what is new is worked out; whoever is reading meanwhile goes on with what was known before.
+    fn add(&mut self, value: &str, stay: Stay) {
+        match (self.values.get_mut(value), stay) {
+            (Some(Stay::ForGood), _) => {}
+            (Some(known), stay) => *known = stay,
+            (None, stay) => {
+                self.values.insert(Value(Zeroizing::new(value.to_owned())), stay);
+                let patterns = Arc::make_mut(&mut self.patterns);
+                forms::of(value).into_iter().for_each(|form| patterns.add(form));
+            }
+        }
+    }
+
+    fn forget_one_too_many(&mut self) {
+        let passing = self.values.iter().filter_map(|(value, stay)| match stay {
+            Stay::ForGood => None,
+            Stay::Since(used) => Some((used.load(Ordering::Relaxed), value)),
+        });
+        let (count, oldest) = passing.fold((0, None), |(count, oldest), one| {
+            let older = oldest.filter(|(used, _)| *used <= one.0).unwrap_or(one);
+            (count + 1, Some(older))
+        });
+        let Some((_, Value(oldest))) = oldest.filter(|_| count > MOST) else { return };
+        let oldest = oldest.clone();
+        self.values.remove(oldest.as_str());
+        let patterns = Arc::make_mut(&mut self.patterns);
+        forms::of(&oldest).iter().for_each(|form| patterns.remove(form));
+    }
+}
+
+impl Borrow<str> for Value {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// As the text that it is, which is how it is looked for.
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.as_str().cmp(other.0.as_str())
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -176,11 +265,43 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_forgotten_when_there_are_too_many() {
+    fn what_was_not_used_for_longest_is_forgotten_when_there_are_too_many() {
         let redactor = Redactor::default();
-        for number in 0..=MOST {
+        redactor.hide_for_good("token-of-mine");
+        for number in 0..MOST {
             redactor.hide(&format!("value-{number:05}"));
         }
-        assert_eq!(redactor.hidden("value-00000 value-00001"), "value-00000 [REDACTED]");
+        redactor.hide("value-00000");
+        redactor.hide("one-more-value");
+        let text = "token-of-mine value-00000 value-00001 value-00002 one-more-value";
+        assert_eq!(
+            redactor.hidden(text),
+            "[REDACTED] [REDACTED] value-00001 [REDACTED] [REDACTED]",
+            "the first was used again, and what belongs to the process stays"
+        );
+    }
+
+    #[test]
+    fn a_form_that_two_values_share_is_hidden_until_both_are_forgotten() {
+        let redactor = Redactor::default();
+        redactor.hide("shared-line-of-text-1\nother-line-of-text-1");
+        redactor.hide("shared-line-of-text-1\nother-line-of-text-2");
+        for number in 1..MOST {
+            redactor.hide(&format!("value-{number:05}"));
+        }
+        let text = "shared-line-of-text-1 other-line-of-text-1 other-line-of-text-2";
+        assert_eq!(redactor.hidden(text), "[REDACTED] other-line-of-text-1 [REDACTED]");
+    }
+
+    #[test]
+    fn what_was_added_and_forgotten_leaves_what_is_known_as_if_it_was_never_there() {
+        let (redactor, fresh) = (Redactor::default(), Redactor::default());
+        for number in 0..MOST * 2 {
+            redactor.hide(&format!("value {number:05}/+"));
+        }
+        for number in MOST..MOST * 2 {
+            fresh.hide(&format!("value {number:05}/+"));
+        }
+        assert!(*redactor.patterns() == *fresh.patterns());
     }
 }

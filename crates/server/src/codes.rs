@@ -133,6 +133,13 @@ pub const CODES: &[ApiCode] = &[
     ),
     api(
         StatusCode::CONFLICT,
+        "secret_key_in_use",
+        "The keys to turn to lack one that secrets are still sealed with, or that seals now; the keys in use stay.",
+        "Leave the old keys below the new one until `GET /v1/secret-keys` says that none is left, and rotate again. Values \
+         whose key is lost have to be set again or deleted.",
+    ),
+    api(
+        StatusCode::CONFLICT,
         "secret_key_unusable",
         "The file of secret keys can't be read, or holds something that is no key; the keys in use stay.",
         "Correct the file, a key to a line, and rotate again.",

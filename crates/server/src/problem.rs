@@ -217,7 +217,8 @@ impl From<ControlError> for Problem {
             ControlError::NotAvailable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ControlError::WrongKeys(_) => StatusCode::SERVICE_UNAVAILABLE,
             ControlError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
-            ControlError::Conflict(_)
+            ControlError::KeysInUse(_)
+            | ControlError::Conflict(_)
             | ControlError::NameTaken { .. }
             | ControlError::Ended { .. }
             | ControlError::NotEnded { .. }
@@ -235,6 +236,10 @@ impl From<ControlError> for Problem {
             ControlError::NotEnded { .. } => problem.remedy("wait for it to end, or cancel it"),
             ControlError::WrongKeys(_) => problem.remedy(
                 "give this server the keys of those that share its store, with --secret-key-file, and restart it",
+            ),
+            ControlError::KeysInUse(_) => problem.remedy(
+                "put them back below the first key until everything is sealed with that; values whose key is lost \
+                 have to be set again or deleted. The keys in use stay as they are",
             ),
             _ => problem,
         }

@@ -61,15 +61,18 @@ impl KeySource {
         let ring = match self {
             Self::Environment => return Ok(None),
             Self::File(path) => read(path)?,
-            Self::DataFolder(path) => {
-                let ring = read(path)?.with_first(Key::generate(runtime));
-                // Nothing is sealed with a key that could still be lost.
-                data_folder::replace(path, ring.write().as_bytes())?;
-                ring
-            }
+            Self::DataFolder(path) => read(path)?.with_first(Key::generate(runtime)),
         };
         hide(&ring, redactor);
         Ok(Some(ring))
+    }
+
+    /// Writes down the keys that are turned to, if that is ours to do.
+    pub fn keep(&self, ring: &KeyRing) -> Result<(), KeyReadError> {
+        match self {
+            Self::Environment | Self::File(_) => Ok(()),
+            Self::DataFolder(path) => Ok(data_folder::replace(path, ring.write().as_bytes())?),
+        }
     }
 }
 
@@ -78,7 +81,7 @@ fn read(path: &Path) -> Result<KeyRing, KeyReadError> {
 }
 
 fn hide(ring: &KeyRing, redactor: &Redactor) {
-    ring.write().lines().for_each(|line| redactor.hide(line));
+    ring.write().lines().for_each(|line| redactor.hide_for_good(line));
 }
 
 impl fmt::Display for KeySource {

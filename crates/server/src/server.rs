@@ -323,7 +323,7 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
         None => own(data_folder::worker_token(data, runtime))?,
     };
     for hidden in [Some(token.as_str()), Some(worker_token.as_str()), config.store.password()] {
-        hidden.into_iter().for_each(|hidden| config.redactor.hide(hidden));
+        hidden.into_iter().for_each(|hidden| config.redactor.hide_for_good(hidden));
     }
     Ok((Token::new(token), Token::new(worker_token)))
 }
@@ -339,7 +339,7 @@ fn setup_token(config: &ServerConfig) -> Result<Option<SetupToken>, StartError> 
         }
         (None, None) => return Ok(None),
     };
-    config.redactor.hide(&token);
+    config.redactor.hide_for_good(&token);
     Ok(Some(SetupToken::new(token)))
 }
 

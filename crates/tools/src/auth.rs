@@ -6,7 +6,7 @@ use ostler_kernel::{
     plan::{AuthForm, AuthPlan},
 };
 use ostler_net::{HeaderMap, HeaderValue, header};
-use ostler_secrets::{SecretText, Secrets};
+use ostler_secrets::{Redactor, SecretText, Secrets};
 
 use crate::{ToolRequest, taxonomy::ToolCode};
 
@@ -29,6 +29,7 @@ pub async fn show(request: &ToolRequest, secrets: &Secrets, headers: &mut Header
     let Some(auth) = &request.tool.auth else { return Ok(()) };
     let secret = secrets.resolve(&auth.secret_ref, &request.request_id).await;
     let secret = secret.map_err(|failure| unresolved(&request.tool.name, failure))?;
+    hide_parts(auth, &secret, secrets.redactor());
     let (name, text) = header_of(auth, &secret);
     let refuse = |what: &str| {
         let message = format!("tool `{}`: {what}", request.tool.name);
@@ -54,6 +55,18 @@ fn header_of<'a>(auth: &'a AuthPlan, secret: &SecretText) -> (&'a str, SecretTex
             ("authorization", SecretText::new(format!("Basic {encoded}")))
         }
         AuthForm::Header { header } => (header, secret.clone()),
+    }
+}
+
+/// A tool that is shown a user and a password may well repeat the password alone. The pair is hidden already, in base64 too.
+fn hide_parts(auth: &AuthPlan, secret: &SecretText, redactor: &Redactor) {
+    match &auth.shown {
+        AuthForm::Basic => {
+            if let Some((_, password)) = secret.expose().split_once(':') {
+                redactor.hide(password);
+            }
+        }
+        AuthForm::Bearer | AuthForm::Header { .. } => {}
     }
 }
 

@@ -12,7 +12,7 @@ use ostler_kernel::{
 };
 use ostler_net::Client;
 use ostler_secrets::Secrets;
-use ostler_tools::{Registry, ToolRequest, Toolbox};
+use ostler_tools::{Redacting, Registry, ToolRequest, Toolbox};
 use serde_json::{Value, json};
 use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
 
@@ -71,6 +71,35 @@ async fn a_call_shows_its_secret_as_the_tool_wants_it() {
         let (_, head, _) = server.request().await;
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} in {head}");
     }
+}
+
+/// What a caller sees of an answer that repeats what the tool was shown, or of a failure that does.
+async fn repeated(shown: AuthForm, acts: Vec<Act>) -> String {
+    let server = Server::start([acts]).await;
+    let (runtime, secrets) = (TokioRuntime::new(), secrets());
+    let redactor = secrets.redactor().clone();
+    let registry = Registry::standard(Client::new(runtime.clone()).unwrap(), runtime, secrets).unwrap();
+    let mut request = request(server.url("/tool"));
+    request.tool.auth = Some(AuthPlan { secret_ref: "lookup".to_owned(), shown });
+    match Redacting::new(registry, redactor).call(request).await {
+        Ok(result) => result,
+        Err(failure) => failure.message,
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_repeats_the_password_alone_does_not_give_it_away() {
+    // The password, its base64, that of the pair, and as part of an address.
+    let said = "hush-0123 aHVzaC0wMTIz dXNlcjpodXNoLTAxMjM= https://user:hush-0123@h/";
+    for acts in [answer("200 OK", "", said), answer("500 No", "", said), answer("403 No", "", said)] {
+        let seen = repeated(AuthForm::Basic, acts).await;
+        assert!(seen.contains("[REDACTED]"), "{seen}");
+        for part in ["hush-0123", "aHVzaC0wMTI", "dXNlcjpodXNo", "odXNoLTAxMjM"] {
+            assert!(!seen.contains(part), "{part} in {seen}");
+        }
+    }
+    let seen = repeated(AuthForm::Bearer, answer("200 OK", "", "user: hush-0123")).await;
+    assert_eq!(seen, "user: hush-0123", "a bearer has no parts");
 }
 
 #[tokio::test]

@@ -69,14 +69,72 @@ impl Resolver for KeptSecrets {
         }
         match answer {
             Ok(SecretAnswer::Found { value }) => Ok(Some(SecretText::new(value.expose()))),
+            Ok(SecretAnswer::Absent) => Ok(None),
             // A server that does not know the question keeps none: it is of the version before.
-            Ok(SecretAnswer::Absent) | Err(LinkError::Rejected { .. }) => Ok(None),
-            Ok(SecretAnswer::Refused { message }) => Err(refused(message)),
+            Err(error) if error.is_not_understood() => Ok(None),
+            Ok(SecretAnswer::Refused { message }) | Err(LinkError::Rejected { message }) => {
+                Err(refused(message))
+            }
             Err(error) => Err(unavailable(&error.to_string())),
         }
     }
 
     fn lacks(&self, _: &str) -> String {
         "is not kept by the server".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_kernel::RunId;
+    use ostler_link::{Request, Response, SecretValue, TokioRuntime};
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    /// Gives one answer to whatever it is asked.
+    struct Answers(Result<SecretAnswer, LinkError>);
+
+    #[async_trait]
+    impl WorkerPort for Answers {
+        async fn call(&self, _: Request) -> Result<Response, LinkError> {
+            self.0.clone().map(Response::Secret)
+        }
+    }
+
+    async fn find(answer: Result<SecretAnswer, LinkError>) -> Result<Option<String>, Failure> {
+        let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(Handle::current()));
+        let held = Arc::new(Held::default());
+        held.renewed(runtime.monotonic(), Duration::from_secs(60));
+        let holder = Holder { caller: Caller { worker: "one".into(), incarnation: 1 }, held };
+        let step = StepId { run: RunId::new(&*runtime), index: 1 }.to_string();
+        let kept = KeptSecrets::new(Arc::new(Answers(answer)), runtime);
+        let asked = Asked { reference: "default/openai", step: &step };
+        let found = HOLDER.scope(holder, kept.find(&asked)).await;
+        found.map(|found| found.map(|secret| secret.expose().to_owned()))
+    }
+
+    fn rejected(message: &str) -> Result<SecretAnswer, LinkError> {
+        Err(LinkError::Rejected { message: message.to_owned() })
+    }
+
+    #[tokio::test]
+    async fn only_a_server_that_does_not_know_the_question_is_passed_over() {
+        let found = find(Ok(SecretAnswer::Found { value: SecretValue::new("hush-hush") })).await;
+        assert_eq!(found, Ok(Some("hush-hush".to_owned())));
+        assert_eq!(find(Ok(SecretAnswer::Absent)).await, Ok(None));
+        assert_eq!(find(rejected("not understood: unknown variant `secret`")).await, Ok(None));
+        for message in [
+            "\"two\" can't speak for \"one\"",
+            "this belongs on /work",
+            "the answer is not understood: EOF",
+            "can't be written down: x",
+        ] {
+            let failure = find(rejected(message)).await.expect_err("the environment must not be asked");
+            assert_eq!(failure.code, "secret_refused", "{message}");
+            assert!(failure.message.contains(message), "{failure}");
+        }
+        let fenced = Err(LinkError::Fenced { found: "another worker".to_owned() });
+        assert_eq!(find(fenced).await.unwrap_err().code, "secret_unavailable");
     }
 }

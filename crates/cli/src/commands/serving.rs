@@ -60,7 +60,7 @@ impl Collector {
             )
         })?;
         config.identify(app.runtime.random());
-        config.hidden().for_each(|hidden| app.redactor.hide(hidden));
+        config.hidden().for_each(|hidden| app.redactor.hide_for_good(hidden));
         Ok(Self { telemetry: Telemetry::new(&config), config })
     }
 

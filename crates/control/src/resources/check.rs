@@ -177,6 +177,7 @@ fn as_problem(error: ControlError) -> Result<Problem, ControlError> {
         },
         ControlError::Store(_)
         | ControlError::WrongKeys(_)
+        | ControlError::KeysInUse(_)
         | ControlError::TooMany { .. }
         | ControlError::Ended { .. }
         | ControlError::NotEnded { .. }

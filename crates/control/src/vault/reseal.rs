@@ -1,7 +1,7 @@
 //! Seals what older keys have sealed with the first one, in the background. Each secret is a commit of its own, and one that
 //! is done is seen to be done: after a crash it simply goes on.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use ostler_kernel::{
     event::Change,
@@ -34,6 +34,14 @@ pub struct KeyCount {
     pub is_known: bool,
 }
 
+#[derive(Default)]
+pub(super) struct Sealed {
+    /// How many values each key has sealed.
+    pub values: BTreeMap<String, usize>,
+    /// Secrets that the first key has not sealed yet.
+    pub left: usize,
+}
+
 const AT_ONCE: usize = 100;
 
 /// Before what failed is tried again; and how often one looks whether another server has sealed with an older key.
@@ -41,28 +49,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 const SWEEP: Duration = Duration::from_secs(600);
 
 impl Control {
-    /// From now on the first of these seals.
-    pub fn turn_keys(&self, ring: KeyRing) {
-        let mut held = self.vault.ring.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *held = Some(Arc::new(ring));
-        drop(held);
-        self.vault.turns.send_modify(|turns| *turns += 1);
-    }
-
     pub async fn secret_keys(&self) -> Result<SecretKeys, ControlError> {
         let ring = self.vault.ring()?;
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        let mut left = 0;
-        let mut pages = Pages::default();
-        while let Some(page) = self.next_secrets(&mut pages).await? {
-            for stored in &page {
-                let values = sealed_values(stored);
-                left += usize::from(values.values().any(|sealed| !ring.is_first(sealed)));
-                for id in values.values().filter_map(|sealed| key_of(sealed)) {
-                    *counts.entry(id.to_owned()).or_default() += 1;
-                }
-            }
-        }
+        let Sealed { values: counts, left } = self.sealed_with(&ring).await?;
         let known = ring.ids().map(|id| (id.to_string(), true)).collect::<Vec<_>>();
         let unknown = counts.keys().filter(|id| ring.find(id).is_none()).map(|id| (id.clone(), false));
         let keys = known.iter().cloned().chain(unknown);
@@ -72,6 +61,22 @@ impl Control {
             is_known,
         });
         Ok(SecretKeys { keys: keys.collect(), left })
+    }
+
+    /// Looks through every secret there is.
+    pub(super) async fn sealed_with(&self, ring: &KeyRing) -> Result<Sealed, ControlError> {
+        let mut found = Sealed::default();
+        let mut pages = Pages::default();
+        while let Some(page) = self.next_secrets(&mut pages).await? {
+            for stored in &page {
+                let values = sealed_values(stored);
+                found.left += usize::from(values.values().any(|sealed| !ring.is_first(sealed)));
+                for id in values.values().filter_map(|sealed| key_of(sealed)) {
+                    *found.values.entry(id.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        Ok(found)
     }
 
     pub(crate) async fn reseal_secrets(&self) {
@@ -90,7 +95,7 @@ impl Control {
         }
     }
 
-    async fn reseal_once(&self) -> Result<(), ControlError> {
+    pub(super) async fn reseal_once(&self) -> Result<(), ControlError> {
         let Ok(ring) = self.vault.ring() else { return Ok(()) };
         let mut n_done = 0_usize;
         let mut pages = Pages::default();
@@ -107,7 +112,7 @@ impl Control {
     }
 
     /// Whether it had to be. If someone changes it meanwhile, they have sealed it.
-    async fn reseal(&self, ring: &KeyRing, stored: &StoredResource) -> Result<bool, ControlError> {
+    pub(super) async fn reseal(&self, ring: &KeyRing, stored: &StoredResource) -> Result<bool, ControlError> {
         let values = sealed_values(stored);
         if values.values().all(|sealed| ring.is_first(sealed)) {
             return Ok(false);

@@ -187,7 +187,7 @@ impl Stream {
         let Some(message) = assembly.add(frame).map_err(|error| error.to_string())? else { return Ok(()) };
         // A newer worker may ask what we don't know: it is told so, and goes on without.
         let request = serde_json::from_slice::<Request>(&message)
-            .map_err(|error| LinkError::Rejected { message: format!("not understood: {error}") })
+            .map_err(|error| LinkError::not_understood(&error))
             .and_then(|request| self.check(request));
         let waits = matches!(request, Ok(Request::Claim(_) | Request::Signals(_)));
         let (port, out, ended) = (Arc::clone(&self.port), self.out.clone(), self.ended.clone());

@@ -1,17 +1,26 @@
 //! Looks for many texts at once. Most places of a text are passed over by a look at two bytes; the texts looked for are
 //! overwritten when they go.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
 use super::{HIDDEN, forms::Form};
 
+/// A copy shares what did not change: one is made when somebody looks for the old ones while another is added.
+#[derive(Clone, PartialEq)]
 pub struct Patterns {
     /// By their first two bytes, the longest first.
-    by_start: BTreeMap<[u8; 2], Vec<Form>>,
+    by_start: BTreeMap<[u8; 2], Arc<Vec<Pattern>>>,
     /// One bit for each pair of bytes that one begins with.
     starts: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Pattern {
+    form: Form,
+    /// So many values look like this.
+    owners: usize,
 }
 
 /// What is found at a place.
@@ -36,22 +45,35 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// None of them is shorter than two bytes.
-    pub fn of(forms: impl Iterator<Item = Form>) -> Self {
-        let mut patterns = Self::default();
-        for form in forms {
-            let [first, second, ..] = *form.as_bytes() else { continue };
-            patterns.by_start.entry([first, second]).or_default().push(form);
-            let bit = usize::from(u16::from_be_bytes([first, second]));
-            patterns.starts[bit / 64] |= 1 << (bit % 64);
+    /// None is shorter than two bytes.
+    pub fn add(&mut self, form: Form) {
+        let Some(start) = start(&form) else { return };
+        self.mark(start, true);
+        let bucket = Arc::make_mut(self.by_start.entry(start).or_default());
+        match bucket.binary_search_by(|known| known.order(&form)) {
+            Ok(place) => bucket[place].owners += 1,
+            Err(place) => bucket.insert(place, Pattern { form, owners: 1 }),
         }
-        for forms in patterns.by_start.values_mut() {
-            forms.sort_unstable_by(|one, other| {
-                other.len().cmp(&one.len()).then_with(|| one.as_str().cmp(other))
-            });
-            forms.dedup();
+    }
+
+    pub fn remove(&mut self, form: &Form) {
+        let Some(start) = start(form) else { return };
+        let Some(bucket) = self.by_start.get_mut(&start).map(Arc::make_mut) else { return };
+        let Ok(place) = bucket.binary_search_by(|known| known.order(form)) else { return };
+        bucket[place].owners -= 1;
+        if bucket[place].owners == 0 {
+            bucket.remove(place);
         }
-        patterns
+        if bucket.is_empty() {
+            self.by_start.remove(&start);
+            self.mark(start, false);
+        }
+    }
+
+    fn mark(&mut self, start: [u8; 2], is_used: bool) {
+        let bit = usize::from(u16::from_be_bytes(start));
+        let mask = 1 << (bit % 64);
+        if is_used { self.starts[bit / 64] |= mask } else { self.starts[bit / 64] &= !mask }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -105,7 +127,7 @@ impl Patterns {
                 self.by_start.get(&[first, second])
             }
         };
-        for form in candidates.into_iter().flatten() {
+        for Pattern { form, .. } in candidates.into_iter().flat_map(|bucket| bucket.iter()) {
             if behind.starts_with(form.as_bytes()) {
                 return Found::Whole(form.len());
             }
@@ -139,4 +161,16 @@ impl Patterns {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+impl Pattern {
+    /// The longest comes first, so that it is found before what it begins with.
+    fn order(&self, form: &Form) -> Ordering {
+        form.len().cmp(&self.form.len()).then_with(|| self.form.as_str().cmp(form))
+    }
+}
+
+fn start(form: &Form) -> Option<[u8; 2]> {
+    let [first, second, ..] = *form.as_bytes() else { return None };
+    Some([first, second])
 }

@@ -10,7 +10,13 @@ use super::{
     answer,
     table::{Need, Route, Routes, Shape},
 };
-use crate::{gate::App, parameters::Parameters, problem::Problem, telemetry};
+use crate::{
+    gate::App,
+    parameters::Parameters,
+    problem::Problem,
+    secret_keys::{KeyReadError, KeySource},
+    telemetry,
+};
 
 pub fn routes() -> Routes {
     Routes::new()
@@ -56,16 +62,22 @@ async fn read(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Res
 async fn rotate(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     parameters.only(&[])?;
     let _turn = app.turning.acquire().await;
-    let next = app.key_source.next(&app.redactor, &*app.runtime).map_err(|error| {
-        telemetry::keys_not_read(&error);
-        let detail = format!("the keys of {} can't be read: {error}", app.key_source);
-        Problem::new(StatusCode::CONFLICT, "secret_key_unusable", detail)
-            .remedy("correct the file, a key to a line, and ask again; the keys in use stay as they are")
-    })?;
-    if let Some(ring) = next {
-        app.control.turn_keys(ring);
+    let source = &app.key_source;
+    let next = source.next(&app.redactor, &*app.runtime);
+    if let Some(ring) = next.map_err(|error| unusable(source, "read", &error))? {
+        let fit = app.control.fit_keys(ring).await?;
+        // Nothing is sealed with a key that could still be lost.
+        source.keep(fit.ring()).map_err(|error| unusable(source, "written", &error))?;
+        app.control.turn_keys(fit);
     }
     Ok(answer(StatusCode::ACCEPTED, &keys(&app).await?))
+}
+
+fn unusable(source: &KeySource, done: &str, error: &KeyReadError) -> Problem {
+    telemetry::keys_not_read(error);
+    let detail = format!("the keys of {source} can't be {done}: {error}");
+    Problem::new(StatusCode::CONFLICT, "secret_key_unusable", detail)
+        .remedy("correct the file, a key to a line, and ask again; the keys in use stay as they are")
 }
 
 async fn keys(app: &App) -> Result<Keys, Problem> {

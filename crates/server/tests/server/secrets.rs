@@ -175,3 +175,31 @@ async fn turning_the_key_seals_everything_anew_and_values_stay() {
     let place = Place { server, folder };
     assert_eq!(place.post("/v1/secrets", &keep).await.status, 201, "it opens");
 }
+
+#[tokio::test]
+async fn a_key_file_without_the_old_key_is_refused_and_everything_still_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    let (old, new) = (STANDARD.encode([1; 32]), STANDARD.encode([2; 32]));
+    fs::write(&file, &old).unwrap();
+    let with_file = |folder: &Path| ServerConfig { secret_key_file: Some(file.clone()), ..config(folder) };
+    let server = start(with_file(folder.path()), runtime()).await.unwrap();
+    let place = Place { server, folder };
+    place.post("/v1/secrets", &secret(json!({"stringData": {"value": VALUE}}))).await;
+    let before = place.get("/v1/secret-keys").await.json();
+    fs::write(&file, &new).unwrap();
+    let refused = place.post("/v1/secret-keys/rotate", &json!({})).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("secret_key_in_use")), "{refused:?}");
+    let text = String::from_utf8(refused.body.clone()).unwrap();
+    assert!(text.contains(before["keys"][0]["id"].as_str().unwrap()) && !text.contains(&new), "{text}");
+    assert_eq!(place.get("/v1/secret-keys").await.json(), before, "the keys in use stay");
+    let more = secret(json!({"data": {"value": "***"}, "stringData": {"second": "another-one"}}));
+    let kept = place.post("/v1/secrets", &more).await;
+    assert!(kept.status < 300, "the value opens, and another is sealed: {kept:?}");
+    fs::write(&file, format!("{new}\n{old}\n")).unwrap();
+    let mut keys = place.post("/v1/secret-keys/rotate", &json!({})).await.json();
+    while keys["left"] != json!(0) {
+        keys = place.get("/v1/secret-keys").await.json();
+    }
+    assert_eq!(keys["keys"][1]["id"], before["keys"][0]["id"], "{keys}");
+}
