@@ -88,6 +88,7 @@ impl NewRun<'_> {
             attempt_at: None,
             failures: 0,
             lost_in_row: 0,
+            slept_in_row: 0,
             journal: 0,
             last_write: None,
             next_step: 0,

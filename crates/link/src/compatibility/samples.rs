@@ -106,7 +106,7 @@ fn requests() -> Vec<Request> {
             kind: BlockerKind::Input,
             summary: "which one?".into(),
         },
-        Leave::Sleep { until: at(9_000) },
+        Leave::Sleep { until: at(9_000), why: Some(failure()) },
         Leave::GiveBack,
     ];
     let leaves = leaves.map(|leave| {
@@ -291,6 +291,7 @@ fn run() -> Run {
         attempt_at: Some(at(2_000)),
         failures: 1,
         lost_in_row: 1,
+        slept_in_row: 2,
         journal: 6,
         last_write: Some((2, 6)),
         next_step: 3,
@@ -381,6 +382,7 @@ fn failure() -> Failure {
         class: ErrorClass::Transient,
         message: "too many requests".into(),
         retry_after_ms: Some(1_500),
+        spent: None,
     }
 }
 

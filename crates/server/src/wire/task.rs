@@ -126,6 +126,8 @@ struct Status<'a> {
     error: Option<ErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<WaitingFor<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sleeping: Option<Sleeping<'a>>,
     usage: Usage,
     last_event: u64,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
@@ -154,6 +156,15 @@ struct Details {
 struct WaitingFor<'a> {
     kind: BlockerKind,
     summary: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Sleeping<'a> {
+    #[serde(serialize_with = "as_text")]
+    until: Timestamp,
+    /// What it waits to pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -279,10 +290,27 @@ fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Statu
         last_error: last_error(task),
         error: task.failure.as_ref().map(error),
         waiting_for: None,
+        sleeping: sleeping(&task.state),
         usage: task.usage,
         last_event,
         archived_at,
         details: None,
+    }
+}
+
+fn sleeping(state: &TaskState) -> Option<Sleeping<'_>> {
+    match state {
+        TaskState::Sleeping { until, why } => {
+            Some(Sleeping { until: *until, error: why.as_ref().map(error) })
+        }
+        TaskState::Queued
+        | TaskState::Running
+        | TaskState::Waiting { .. }
+        | TaskState::Succeeded
+        | TaskState::Failed
+        | TaskState::DeadLetter
+        | TaskState::Cancelled
+        | TaskState::Dropped { .. } => None,
     }
 }
 
