@@ -84,7 +84,7 @@ impl Tools {
         let body = read_body(body).await?;
         let request_id = request_id(&parts.headers);
         let ticket = self.desk.arrive(Some(request_id));
-        let n_calls = self.calls.record(request_id, tool, &body);
+        let n_calls = self.calls.record(request_id, tool, &parts.headers, &body);
         let call = Call { request_id, query, body, n_calls };
         let response = behaviour.perform(call, &self.calls).await;
         Ok(response.map(|reply| reply.with_ticket(ticket)))

@@ -12,7 +12,7 @@ mod stack;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use ostler_kernel::{Failure, RunId, TaskState};
+use ostler_kernel::{EventBody, Failure, RunId, TaskState};
 use ostler_testing::{
     model_server::{ModelServer, Script, Settings, Turn},
     tool_server::ToolServer,
@@ -83,7 +83,13 @@ async fn check(
 }
 
 fn request(row: &Row, session: &str, message: &str, retry: Value) -> Value {
-    json!({ "agent": row.rule.agent(), "session": session, "input": { "message": message }, "retry": retry })
+    let mut request = json!({
+        "agent": row.rule.agent(), "session": session, "input": { "message": message }, "retry": retry,
+    });
+    if let Some(deadline) = row.rule.deadline() {
+        request["deadline"] = deadline.into();
+    }
+    request
 }
 
 fn difference(row: &Row, vendor: Vendor, watched: &Watched, n_calls: u64) -> Option<String> {
@@ -105,6 +111,9 @@ fn difference(row: &Row, vendor: Vendor, watched: &Watched, n_calls: u64) -> Opt
     if !is_dense || watched.task.last_seq != watched.events.len() as u64 {
         return Some("its log has a gap".to_owned());
     }
+    if let Some(wrong) = bad_sleep(row, watched) {
+        return Some(wrong);
+    }
     match &task.output {
         Some(output) if row.answer().is_some_and(|answer| answer != output) => {
             Some(format!("it gave {output:?}"))
@@ -114,6 +123,25 @@ fn difference(row: &Row, vendor: Vendor, watched: &Watched, n_calls: u64) -> Opt
         }
         Some(_) | None => None,
     }
+}
+
+/// Who sleeps says on what, and for an hour at most.
+fn bad_sleep(row: &Row, watched: &Watched) -> Option<String> {
+    let sleeps = watched.events.iter().filter_map(|event| match &event.body {
+        EventBody::RunSleeping { until, failure, .. } => Some((until.since(event.at), failure)),
+        _ => None,
+    });
+    let sleeps: Vec<_> = sleeps.collect();
+    if (row.rule == Rule::Deadline) == sleeps.is_empty() {
+        return Some(format!("it slept {} times", sleeps.len()));
+    }
+    let is_told = |failure: &Option<Failure>| {
+        failure.as_ref().is_some_and(|failure| failure.code == "model_rate_limited")
+    };
+    let is_bad = |(length, failure): &&(Duration, &Option<Failure>)| {
+        *length > Duration::from_secs(3601) || !is_told(failure)
+    };
+    sleeps.iter().find(is_bad).map(|(length, failure)| format!("it sleeps for {length:?} on {failure:?}"))
 }
 
 /// A piece of text that was shown and is not part of what the task gave.

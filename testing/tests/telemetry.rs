@@ -37,19 +37,27 @@ struct World {
 impl World {
     async fn start(variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        Self::start_as("up", Collector::start().await.unwrap(), folder, variables).await
+    }
+
+    /// With a worker in the same process (`up`), or without (`server`).
+    async fn start_as(
+        command: &str,
+        collector: Collector,
+        folder: TempDir,
+        variables: &[(&str, &str)],
+    ) -> Self {
         std::fs::write(folder.path().join("token"), TOKEN).unwrap();
         let model = ModelServer::start(Script::Plan).await.unwrap();
         let tools = ToolServer::start().await.unwrap();
-        let collector = Collector::start().await.unwrap();
         let address = free_address().await.unwrap();
-        let mut server = Program::new(&find_binary().unwrap(), folder.path().join("server.log"))
-            .args(["up", "--listen", &address.to_string()])
+        let mut server = program(&folder, "server", &collector)
+            .args([command, "--listen", &address.to_string()])
             .args(["--data".into(), folder.path().join("data")])
-            .args(["--token-file".into(), folder.path().join("token")])
-            .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
-            .env("OTEL_SERVICE_NAME", "stable")
-            .env("OTEL_BSP_SCHEDULE_DELAY", "50")
-            .env("OTEL_METRIC_EXPORT_INTERVAL", "200");
+            .args(["--token-file".into(), folder.path().join("token")]);
+        if command == "server" {
+            server = server.args(["--worker-token-file".into(), folder.path().join("worker-token")]);
+        }
         for (name, value) in variables {
             server = server.env(name, value);
         }
@@ -64,7 +72,7 @@ impl World {
     async fn declare(&self) {
         let endpoint = json!({
             "provider": "openai", "base_url": self.model.base_url(), "default_model": "scripted", "allowPrivate": true,
-            "options": { "temperature": "0.5" },
+            "options": { "temperature": "0.5", "max_tokens": "99", "stop": "[\"END\",\"STOP\"]" },
         });
         let tool = json!({
             "type": "http", "endpoint": self.tools.tool_url(&format!("slow-lookup?ms={TOOL_MS}")), "allowPrivate": true,
@@ -111,6 +119,15 @@ impl World {
         until("all spans of the trace", async || of_trace().len() >= count).await;
         of_trace()
     }
+}
+
+/// A process that tells the collector.
+fn program(folder: &TempDir, name: &str, collector: &Collector) -> Program {
+    Program::new(&find_binary().unwrap(), folder.path().join(format!("{name}.log")))
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
+        .env("OTEL_SERVICE_NAME", "stable")
+        .env("OTEL_BSP_SCHEDULE_DELAY", "50")
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
 }
 
 #[expect(clippy::disallowed_methods, reason = "a caller of the API, as any program is")]
@@ -216,6 +233,10 @@ fn the_conventions_are_kept(spans: &[SeenSpan]) {
         ("gen_ai.provider.name", json!("openai")),
         ("gen_ai.request.model", json!("scripted")),
         ("gen_ai.request.temperature", json!(0.5)),
+        ("gen_ai.request.max_tokens", json!(99)),
+        ("gen_ai.request.stop_sequences", json!(["END", "STOP"])),
+        ("gen_ai.response.model", json!("scripted")),
+        ("gen_ai.agent.id", json!("default/helper")),
         ("gen_ai.response.finish_reasons", json!(["tool_call"])),
         ("gen_ai.usage.input_tokens", json!(11)),
         ("gen_ai.usage.output_tokens", json!(7)),
@@ -225,6 +246,7 @@ fn the_conventions_are_kept(spans: &[SeenSpan]) {
         assert_eq!(chat.attributes.get(key), Some(&value), "{key} of {chat:#?}");
     }
     assert!(chat.attributes["gen_ai.response.time_to_first_chunk"].as_f64().unwrap() > 0.0);
+    assert!(!chat.text("gen_ai.response.id").is_empty());
     let tool = spans.iter().find(|span| span.name == "execute_tool lookup").unwrap();
     for (key, value) in [
         ("gen_ai.operation.name", json!("execute_tool")),
@@ -237,6 +259,10 @@ fn the_conventions_are_kept(spans: &[SeenSpan]) {
     assert!(!tool.text("gen_ai.tool.call.id").is_empty());
     let agent = spans.iter().find(|span| span.name == "invoke_agent helper").unwrap();
     assert_eq!(agent.text("gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(
+        (agent.text("gen_ai.provider.name"), agent.text("gen_ai.agent.id")),
+        ("openai", "default/helper")
+    );
     assert!(agent.text("gen_ai.conversation.id").starts_with("session_"));
     let said = |span: &SeenSpan| {
         span.attributes.keys().any(|key| key.contains("messages") || key.contains("arguments"))
@@ -255,6 +281,11 @@ fn calls_carry_their_step(world: &World, spans: &[SeenSpan]) {
         assert!(parent.is_some_and(|parent| ids.contains(&parent)), "{sent} is none of {ids:?}");
         assert_eq!(request.headers["tracestate"], "vendor=1");
     }
+    // The call that was cut off by the kill, and the one that was made again: both are the same step.
+    let tool = spans.iter().find(|span| span.name == "execute_tool lookup").unwrap();
+    let calls: Vec<String> =
+        world.tools.calls().into_values().flat_map(|record| record.traceparents).collect();
+    assert_eq!(calls, vec![format!("00-{TRACE}-{}-01", tool.id); 2]);
 }
 
 async fn figures_are_told(world: &World) {
@@ -265,6 +296,8 @@ async fn figures_are_told(world: &World) {
         "gen_ai.client.operation.duration",
         "gen_ai.client.token.usage",
         "gen_ai.client.operation.time_to_first_chunk",
+        "ostler_tool_call_seconds",
+        "ostler_gateway_overhead_seconds",
         "ostler_task_duration_seconds",
         "ostler_store_commit_seconds",
         "ostler_queue_ready",
@@ -334,6 +367,70 @@ async fn a_failure_is_told_by_its_code() {
         let span = spans.iter().find(|span| span.name == name).unwrap();
         assert_eq!((span.is_error, span.text("error.type")), (true, "model_answer_cut"), "{span:#?}");
     }
+}
+
+/// A run that nobody works on when it is stopped: what was to come next hangs below the task.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stopped_between_two_attempts_hangs_below_its_task() {
+    let world = World::start(&[]).await;
+    let sent = [("traceparent", format!("00-{TRACE}-{CALLER}-01"))];
+    let spec = json!({
+        "agent": "helper", "retry": { "max_attempts": 2, "backoff": "1h" },
+        "input": { "message": "plan: text=\"x\" fault=cut-text" },
+    });
+    world.create("stopped", spec, &sent).await;
+    let is_told = async || world.collector.spans().iter().any(|span| span.name == "invoke_agent helper");
+    until("the first attempt is over", is_told).await;
+    world.client.cancel("stopped", None).await.unwrap();
+    let spans = world.trace(TRACE, 4).await;
+    assert_eq!(
+        tree(&spans),
+        [
+            "chat scripted < invoke_agent helper",
+            "chat scripted < task helper",
+            "invoke_agent helper < task helper",
+            &format!("task helper < {CALLER}"),
+        ]
+    );
+    let next = spans.iter().find(|span| span.text("error.type") == "interrupted").unwrap();
+    assert_eq!((next.text("gen_ai.provider.name"), next.kind), ("openai", SpanKind::Client), "{next:#?}");
+}
+
+/// The worker is a process of its own, and is killed and started again while its tool runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_of_its_own_adds_to_the_same_tree_over_its_restart() {
+    let collector = Collector::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let worker_token = folder.path().join("worker-token");
+    std::fs::write(&worker_token, "telemetry-worker-token-0123456789abcdef").unwrap();
+    let world = World::start_as("server", collector, folder, &[]).await;
+    let mut worker = program(&world.folder, "worker", &world.collector)
+        .args(["worker", "--servers", &format!("http://{}", world.address), "--worker-name", "apart"])
+        .args(["--data".into(), world.folder.path().join("worker")])
+        .args(["--worker-token-file".into(), worker_token]);
+    worker.start().unwrap();
+    let sent = [("traceparent", format!("00-{TRACE}-{CALLER}-01")), ("tracestate", "vendor=1".to_owned())];
+    world.create("one", plan("helper"), &sent).await;
+    until("the tool is called", async || world.tools.desk().all().inflight == 1).await;
+    until("the first answer is told", async || world.collector.spans().len() == 1).await;
+    worker.kill().await.unwrap();
+    worker.start().unwrap();
+    world.ended("one").await;
+    let spans = world.trace(TRACE, 6).await;
+    assert_eq!(
+        tree(&spans),
+        [
+            "chat scripted < invoke_agent helper",
+            "chat scripted < invoke_agent helper",
+            "execute_tool lookup < invoke_agent helper",
+            "invoke_agent helper < task helper",
+            "invoke_agent helper < task helper",
+            &format!("task helper < {CALLER}"),
+        ]
+    );
+    attempts_hold_their_steps(&spans);
+    the_conventions_are_kept(&spans);
+    calls_carry_their_step(&world, &spans);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

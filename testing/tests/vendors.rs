@@ -15,7 +15,7 @@ mod stack;
 
 use futures_util::StreamExt;
 use ostler_kernel::{Block, Role, conversation::Image};
-use ostler_llm::{Finish, Gateway, Message, Part, Shown, complete};
+use ostler_llm::{Finish, Gateway, Identity, Message, Part, Shown, complete};
 use ostler_testing::model_server::{self as server, Fault, ModelServer, Script, Turn, Usage};
 use serde_json::{Value, json};
 use setup::{ALL, Ground, PNG, answered, offer, result_of, text, user};
@@ -30,6 +30,10 @@ async fn a_text_is_streamed_and_put_together() {
         let completion = complete(&ground.registry, ground.request(vec![user("hi")]), watch).await.unwrap();
         assert_eq!(completion.blocks, [text(said)], "{}", vendor.name);
         assert_eq!(completion.finish, Finish::Stop, "{}", vendor.name);
+        let Identity { id, model } = &completion.identity;
+        assert_eq!(model.as_deref(), Some(vendor.model), "{}", vendor.name);
+        // One of them has no names for its answers.
+        assert_eq!(id.is_some(), vendor.provider != "ollama", "{}: {id:?}", vendor.name);
         assert!(shown.len() > 1, "{}: {shown:?}", vendor.name);
         ground.check();
     }

@@ -154,7 +154,8 @@ impl Gateway for AtOnce {
             false => (Block::Text { text: "The answer is forty-two.".to_owned() }, Finish::Stop),
         };
         let usage = Usage { input_tokens: 100, output_tokens: 20, estimated: false, ..Usage::default() };
-        let completion = Completion { blocks: vec![block], finish, usage: Some(usage) };
+        let completion =
+            Completion { blocks: vec![block], finish, usage: Some(usage), identity: Default::default() };
         Box::pin(stream::iter([Ok(Part::Done(completion))]))
     }
 }

@@ -70,6 +70,8 @@ struct Loop<'a> {
     next_step: u32,
     model_calls: u32,
     usage: Usage,
+    /// Sleeps in a row before this attempt, as long as it has finished nothing.
+    slept: u32,
     consumed_input: u64,
     /// The model that is asked now, if not the agent's own: it stays so to the end of the run.
     fallback: Option<Fallback>,
@@ -95,6 +97,7 @@ impl<'a> Loop<'a> {
             next_step: start.run.next_step,
             model_calls: start.run.model_calls,
             usage: start.run.usage,
+            slept: start.run.slept_in_row,
             consumed_input: start.consumed_input,
             fallback: start.run.fallback.clone(),
             clock: port.runtime().monotonic(),
@@ -134,7 +137,9 @@ impl<'a> Loop<'a> {
             Departure::InputArrived => {
                 // The answer stands as part of the conversation; the model gets to see the input next.
                 if !progress.done.is_empty() {
-                    progress.open.push(self.next_model());
+                    if progress.open.is_empty() {
+                        progress.open.push(self.next_model());
+                    }
                     self.journal(progress).await?;
                 }
                 Ok(Next::Continue)
@@ -152,6 +157,9 @@ impl<'a> Loop<'a> {
             self.open.retain(|step| step.id != done.step.id);
             let StepState::Done { outcome, usage, .. } = &done.step.state else { continue };
             self.usage.add(usage);
+            if matches!(outcome, StepOutcome::Ok) {
+                self.slept = 0;
+            }
             if matches!((&done.step.kind, outcome), (StepKind::Model { .. }, StepOutcome::Ok)) {
                 self.model_calls += 1;
             }

@@ -25,7 +25,10 @@ pub fn event(event: &EventView) -> String {
             format!("failure {failures}, trying again in {delay}: {}", failure(why))
         }
         EventBody::RunWaiting { summary, .. } => format!("waiting: {}", text::one_line(summary)),
-        EventBody::RunSleeping { until_ms, .. } => format!("sleeping until {}", clock::print(*until_ms)),
+        EventBody::RunSleeping { until_ms, failure: why, .. } => {
+            let why = why.as_ref().map(|why| format!(": {}", failure(why))).unwrap_or_default();
+            format!("sleeping until {}{why}", clock::print(*until_ms))
+        }
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready_reason(reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
         EventBody::MessageSent { message, .. } => {
@@ -246,6 +249,10 @@ mod tests {
         check(
             &format!(r#"{{"type":"run_retrying","run":"r",{why},"failures":1,"not_before":3500}}"#),
             "failure 1, trying again in 2.50s: tool_timeout: too slow",
+        );
+        check(
+            &format!(r#"{{"type":"run_sleeping","run":"r","until":4102444800000,{why}}}"#),
+            "sleeping until 2100-01-01T00:00:00.000Z: tool_timeout: too slow",
         );
         check(
             r#"{"type":"attempt_ended","run":"r","attempt":2,"end":{"end":"lost"}}"#,

@@ -367,3 +367,32 @@ fn of_many_only_those_that_change_are_shown() {
     let names: Vec<&str> = ran.ended(7).lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(names, ["NAME", "listed", "new", "old"]);
 }
+
+#[test]
+fn a_task_that_sleeps_says_on_what() {
+    let sleeping = json!({
+        "apiVersion": "ostler.dev/v1", "kind": "Task",
+        "metadata": {"name": "t", "namespace": "default", "uid": "u1", "createdAt": "2026-01-01T00:00:00.000Z"},
+        "spec": {"agent": "a", "input": {"message": "hi"}},
+        "status": {
+            "phase": "Running", "state": "sleeping", "lastEvent": 3,
+            "sleeping": {
+                "until": "2100-01-01T00:00:00.000Z",
+                "error": {"code": "model_rate_limited", "class": "transient", "message": "come back tomorrow"},
+            },
+        },
+    });
+    let fake = Fake::start(move |asked| match &asked.line {
+        line if line.starts_with("GET /v1/tasks?") => ok(&json!({"items": [sleeping]})),
+        line if line.contains("/messages") || line.contains("/steps") || line.contains("/events") => {
+            ok(&json!({"items": [], "messages": []}))
+        }
+        _ => ok(&sleeping),
+    });
+    let listed = fake.ostler(["ps"]);
+    assert!(listed.ok().contains("sleeping (model_rate_limited)"), "{listed:?}");
+    let told = fake.ostler(["describe", "task", "t"]);
+    for words in ["2100-01-01T00:00:00.000Z", "model_rate_limited: come back tomorrow"] {
+        assert!(told.ok().contains(words), "no {words} in {told:?}");
+    }
+}

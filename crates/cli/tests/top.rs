@@ -108,6 +108,22 @@ impl Seat {
         }
     }
 
+    /// Until it lets go of its terminal.
+    fn wait_for_end(&mut self) {
+        let began = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(began.elapsed());
+            match self.came.recv_timeout(left) {
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    self.child.kill().unwrap();
+                    panic!("it goes on:\n{}", self.screen.screen().contents())
+                }
+            }
+        }
+    }
+
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
@@ -138,4 +154,18 @@ fn a_screen_follows_its_keys_and_outlives_its_server() {
     seat.wait_for("second");
     seat.press("q");
     assert_eq!(seat.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_server_that_hangs_keeps_nobody_at_the_screen() {
+    let up = Up::with_hello();
+    up.ostler(["run", "hello", "hi", "--name", "first"]).ok();
+    let mut seat = Seat::take(&up);
+    seat.wait_for("first");
+    up.signal(Signal::STOP);
+    seat.press("\r");
+    seat.press("q");
+    seat.wait_for_end();
+    assert_eq!(seat.child.wait().unwrap().code(), Some(0));
+    up.signal(Signal::CONT);
 }

@@ -43,13 +43,17 @@ impl Leases {
         self.lock().is_empty()
     }
 
-    /// What was read may be older than what is known: a claim is sent again while its run goes on.
-    pub fn put(&self, view: RunView) {
+    /// What was read may be older than what is known: a claim is sent again while its run goes on. Says whether it is in
+    /// hands that it was not known to be in.
+    pub fn put(&self, view: RunView) -> bool {
         let mut leases = self.lock();
         let place = |view: &RunView| (view.run.epoch, view.run.journal);
-        if leases.get(&view.run.id).is_none_or(|known| place(known) < place(&view)) {
+        let known = leases.get(&view.run.id).map(place);
+        let is_new = known.is_none_or(|(epoch, _)| epoch < view.run.epoch);
+        if known.is_none_or(|known| known < place(&view)) {
             leases.insert(view.run.id, view);
         }
+        is_new
     }
 
     pub fn drop(&self, run: RunId) {

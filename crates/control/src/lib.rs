@@ -33,7 +33,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_kernel::{Bundle, Lease, Refusal, Runtime, Write, runtime::AbortOnDrop};
 use ostler_secrets::{KeyRing, Redactor};
 use ostler_store::{Claim, Committed, Store, StoreError};
-use ostler_telemetry::Telemetry;
+use ostler_telemetry::{Span, Telemetry};
 
 pub use commands::create_task::{Created, NewTask, annotated_trace};
 pub use error::ControlError;
@@ -183,7 +183,7 @@ impl Control {
     /// says whether the bundle counted.
     async fn commit(&self, bundle: Bundle) -> Result<Result<Committed, Refusal>, StoreError> {
         let happened = self.meter.about(&bundle);
-        let spans = spans::told(&self.config.telemetry, &bundle);
+        let spans = self.spans_of(&bundle).await;
         let began = self.runtime.monotonic();
         let is_ready = makes_ready(&bundle);
         let waiting = if is_ready { self.waiting.take() } else { None };
@@ -203,6 +203,18 @@ impl Control {
             spans.into_iter().for_each(|span| self.config.telemetry.tell(span));
         }
         Ok(result)
+    }
+
+    /// What there will be to tell of the bundle. Plans are at hand, but for the first time after a start.
+    async fn spans_of(&self, bundle: &Bundle) -> Vec<Span> {
+        if !self.config.telemetry.is_tracing() {
+            return Vec::new();
+        }
+        let plan = match spans::plan_of(bundle) {
+            Some(plan) => self.stored_plan(plan).await.ok(),
+            None => None,
+        };
+        spans::told(&self.config.telemetry, bundle, plan.as_deref())
     }
 
     fn claim_of(&self, lease: Lease, slots: usize) -> Claim {

@@ -8,7 +8,8 @@ use std::{
 };
 
 use ostler_kernel::{
-    Bundle, EventBody, Run, StepKind, Task, TaskState, Usage, Write, event::StepFinished, step::StepOutcome,
+    Bundle, EventBody, Run, RunId, StepKind, Task, TaskState, Usage, Write, event::StepFinished,
+    step::StepOutcome,
 };
 use ostler_store::StoreExt;
 use ostler_telemetry::metric::{FINE_BOUNDS, Histogram, labelled};
@@ -68,11 +69,30 @@ pub struct Meter(Mutex<Figures>);
 pub struct Happened(Vec<One>);
 
 enum One {
-    Accepted { namespace: String },
-    Ended { namespace: String, system: String, agent: String, state: &'static str, seconds: f64 },
-    HandedOn { agent: String },
-    Step { agent: String, what: What, seconds: f64 },
-    Retry,
+    Accepted {
+        namespace: String,
+        agent: String,
+    },
+    Ended {
+        namespace: String,
+        system: String,
+        agent: String,
+        state: TaskState,
+        seconds: f64,
+    },
+    /// A message has come to this phase.
+    Message {
+        phase: &'static str,
+        agent: String,
+    },
+    Step {
+        agent: String,
+        what: What,
+        seconds: f64,
+    },
+    Retry {
+        agent: String,
+    },
     Lost,
     Resource,
 }
@@ -90,10 +110,15 @@ impl Meter {
     }
 
     pub(crate) fn about(&self, bundle: &Bundle) -> Happened {
-        let agent = bundle.writes.iter().find_map(|write| match write {
-            Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) => Some(run.agent.clone()),
-            _ => None,
-        });
+        let agent = |id: RunId| {
+            let name = bundle.writes.iter().find_map(|write| match write {
+                Write::NewRun(run) | Write::Run(run) | Write::RunProgress(run) if run.id == id => {
+                    Some(run.agent.clone())
+                }
+                _ => None,
+            });
+            name.unwrap_or_default()
+        };
         let task = || {
             bundle.writes.iter().find_map(|write| match write {
                 Write::NewTask(task) | Write::Task(task) => Some(task),
@@ -101,18 +126,24 @@ impl Meter {
             })
         };
         let one = |body: &EventBody| match body {
-            EventBody::TaskAccepted { .. } => {
-                task().map(|task| One::Accepted { namespace: task.namespace.clone() })
+            EventBody::TaskAccepted { run, .. } => {
+                task().map(|task| One::Accepted { namespace: task.namespace.clone(), agent: agent(*run) })
             }
-            EventBody::TaskEnded { .. } => task().map(|task| ended(agent.clone().unwrap_or_default(), task)),
-            EventBody::RunEnded { .. } => Some(One::HandedOn { agent: agent.clone().unwrap_or_default() }),
-            EventBody::StepFinished(step) => Some(finished(agent.clone().unwrap_or_default(), step)),
-            EventBody::RunRetrying { .. } => Some(One::Retry),
+            EventBody::TaskEnded { .. } => task().map(|task| ended(agent(task.run), task)),
+            EventBody::RunEnded { run, .. } => Some(One::Message { phase: "succeeded", agent: agent(*run) }),
+            // The first one of a task is told with its acceptance.
+            EventBody::MessageSent { run, message } if message.hop > 1 => {
+                Some(One::Message { phase: "queued", agent: agent(*run) })
+            }
+            EventBody::RunWaiting { run, .. } => {
+                Some(One::Message { phase: "waitingapproval", agent: agent(*run) })
+            }
+            EventBody::StepFinished(step) => Some(finished(agent(step.run), step)),
+            EventBody::RunRetrying { run, .. } => Some(One::Retry { agent: agent(*run) }),
             EventBody::AttemptEnded { end: ostler_kernel::run::AttemptEnd::Lost, .. } => Some(One::Lost),
             EventBody::ResourceChanged(_) => Some(One::Resource),
             EventBody::AttemptStarted { .. }
             | EventBody::AttemptEnded { .. }
-            | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. }
@@ -138,11 +169,14 @@ impl Meter {
         self.lock().commits.add(took.as_secs_f64());
     }
 
-    /// A worker has the run. Counted when it is its first.
+    /// A worker has the run, which this server has not heard of before. How long it waited is counted of its first
+    /// attempt.
     pub(crate) fn assigned(&self, run: &Run) {
+        let mut figures = self.lock();
+        figures.message("running", run.agent.clone());
         if let (1, 0, Some(at)) = (run.attempt, run.journal, run.attempt_at) {
             let waited = at.since(run.created_at).as_secs_f64();
-            of(&mut self.lock().assigned, [run.lane.namespace.clone()]).add(waited);
+            of(&mut figures.assigned, [run.lane.namespace.clone()]).add(waited);
         }
     }
 
@@ -154,17 +188,21 @@ impl Meter {
 impl Figures {
     fn count(&mut self, one: One) {
         match one {
-            One::Accepted { namespace } => *of(&mut self.accepted, [namespace]) += 1,
-            One::Ended { namespace, system, agent, state, seconds } => {
-                of(&mut self.tasks, [namespace, system, state.to_owned()]).add(seconds);
-                self.dead_letters += u64::from(state == TaskState::DeadLetter.name());
-                let is_well = state == TaskState::Succeeded.name();
-                let phase = if is_well { "succeeded" } else { "deadletter" };
-                self.message(phase, agent);
+            One::Accepted { namespace, agent } => {
+                *of(&mut self.accepted, [namespace]) += 1;
+                self.message("queued", agent);
             }
-            One::HandedOn { agent } => self.message("succeeded", agent),
+            One::Ended { namespace, system, agent, state, seconds } => {
+                of(&mut self.tasks, [namespace, system, state.name().to_owned()]).add(seconds);
+                self.dead_letters += u64::from(state == TaskState::DeadLetter);
+                self.message(phase(&state), agent);
+            }
+            One::Message { phase, agent } => self.message(phase, agent),
             One::Step { agent, what, seconds } => self.step(agent, what, seconds),
-            One::Retry => self.retries += 1,
+            One::Retry { agent } => {
+                self.retries += 1;
+                self.message("retrypending", agent);
+            }
             One::Lost => self.lost_attempts += 1,
             One::Resource => self.resources_changed += 1,
         }
@@ -209,8 +247,23 @@ fn ended(agent: String, task: &Task) -> One {
         // A task of one agent belongs to no system.
         system: task.request.system.as_ref().map(|system| system.name.clone()).unwrap_or_default(),
         agent,
-        state: task.state.name(),
+        state: task.state.clone(),
         seconds: took.as_secs_f64(),
+    }
+}
+
+/// What the message of a task's last run has come to, in the words of dashboards. Only one whose retries are used up is
+/// a dead letter.
+fn phase(state: &TaskState) -> &'static str {
+    match state {
+        TaskState::Queued => "queued",
+        TaskState::Running | TaskState::Sleeping { .. } => "running",
+        TaskState::Waiting { .. } => "waitingapproval",
+        TaskState::Succeeded => "succeeded",
+        TaskState::Failed => "failed",
+        TaskState::DeadLetter => "deadletter",
+        TaskState::Cancelled => "cancelled",
+        TaskState::Dropped { .. } => "dropped",
     }
 }
 

@@ -3,8 +3,9 @@
 //! were cut off have nobody else, and are told here.
 
 use ostler_kernel::{
-    Bundle, EventBody, Expect, Failure, Run, RunId, RunTag, SpanId, StepId, StepKind, Task, TaskState,
-    Timestamp, TraceId, Usage, Write, event::StepFinished, run::AttemptEnd, step::StepOutcome,
+    BlobId, Bundle, EventBody, Expect, Failure, Run, RunId, RunTag, SpanId, StepId, StepKind, Task,
+    TaskState, Timestamp, TraceId, Usage, Write, event::StepFinished, plan::AgentPlan, run::AttemptEnd,
+    step::StepOutcome,
 };
 use ostler_telemetry::{Kind, Span, Telemetry, genai};
 
@@ -13,12 +14,12 @@ const LOST: &str = "attempt_lost";
 const INTERRUPTED: &str = "interrupted";
 
 /// What the bundle will have told of once it counts. Nothing, if nobody wants to know.
-pub fn told(telemetry: &Telemetry, bundle: &Bundle) -> Vec<Span> {
+pub fn told(telemetry: &Telemetry, bundle: &Bundle, plan: Option<&AgentPlan>) -> Vec<Span> {
     if !telemetry.is_tracing() {
         return Vec::new();
     }
     let Some(task) = bundle.writes.iter().find_map(task_of) else { return Vec::new() };
-    let teller = Teller { task, bundle };
+    let teller = Teller { task, bundle, plan };
     if !telemetry.keeps(teller.trace(), task.request.trace.as_ref()) {
         return Vec::new();
     }
@@ -27,6 +28,15 @@ pub fn told(telemetry: &Telemetry, bundle: &Bundle) -> Vec<Span> {
         _ => None,
     });
     events.flat_map(|(at, body)| teller.spans(at, body)).collect()
+}
+
+/// The plan of the run that the bundle tells of, if it tells of one.
+pub fn plan_of(bundle: &Bundle) -> Option<BlobId> {
+    let task = bundle.writes.iter().find_map(task_of)?;
+    bundle.writes.iter().find_map(|write| match write {
+        Write::Run(run) if run.task == task.id => Some(run.plan),
+        _ => None,
+    })
 }
 
 fn task_of(write: &Write) -> Option<&Task> {
@@ -39,6 +49,8 @@ fn task_of(write: &Write) -> Option<&Task> {
 struct Teller<'a> {
     task: &'a Task,
     bundle: &'a Bundle,
+    /// What the run works by, where it is at hand.
+    plan: Option<&'a AgentPlan>,
 }
 
 /// How an attempt came to its end.
@@ -171,7 +183,11 @@ impl Teller<'_> {
         let name = format!("{} {}", genai::INVOKE_AGENT, run.agent);
         let mut span = self.span(span, Some(parent), name, run.attempt_at.unwrap_or(run.created_at), at);
         span.with(genai::OPERATION, genai::INVOKE_AGENT);
+        if let Some(plan) = self.plan {
+            span.with(genai::PROVIDER, genai::provider(&plan.model.provider));
+        }
         span.with(genai::AGENT_NAME, run.agent.as_str());
+        span.with(genai::AGENT_ID, genai::agent_id(&self.task.namespace, &run.agent));
         span.with(genai::CONVERSATION, run.session.to_string());
         span.with(genai::REQUEST_MODEL, run.model.as_str());
         span.with(genai::RUN, run.id.to_string());
@@ -199,7 +215,11 @@ impl Teller<'_> {
     /// A step that was under way, or was about to be, when its run ended.
     fn cut_off(&self, step: &StepFinished, at: Timestamp) -> Option<Span> {
         let run = self.run(step.run)?;
-        let parent = SpanId::of_attempt(run.id, run.attempt.max(1));
+        // A run that is not at work has no attempt that is told now, and may never have had one.
+        let parent = match self.was_running(run.id) {
+            true => SpanId::of_attempt(run.id, run.attempt),
+            false => SpanId::of_task(self.task.id),
+        };
         let (operation, key) = match &step.kind {
             StepKind::Model { .. } => (genai::CHAT, genai::REQUEST_MODEL),
             StepKind::Tool { .. } => (genai::EXECUTE_TOOL, genai::TOOL_NAME),
@@ -210,9 +230,29 @@ impl Teller<'_> {
         let mut span = self.span(id, Some(parent), name, step.started_at, at);
         span.with(genai::OPERATION, operation);
         span.with(key, step.kind.name());
+        if let Some(provider) = self.provider_of(&step.kind) {
+            span.kind = Kind::Client;
+            span.with(genai::PROVIDER, genai::provider(provider));
+        }
+        span.with(genai::AGENT_NAME, run.agent.as_str());
+        span.with(genai::AGENT_ID, genai::agent_id(&self.task.namespace, &run.agent));
+        span.with(genai::CONVERSATION, run.session.to_string());
         span.with(genai::RUN, run.id.to_string());
         span.with(genai::STEP, step.step);
         span.error = Some((INTERRUPTED.to_owned(), "its run ended before it did".to_owned()));
         Some(span)
+    }
+
+    /// Whom a model call asks.
+    fn provider_of(&self, kind: &StepKind) -> Option<&str> {
+        let plan = self.plan?;
+        match kind {
+            StepKind::Model { fallback: None, .. } => Some(&plan.model.provider),
+            StepKind::Model { fallback: Some(fallback), .. } => {
+                let place = usize::try_from(fallback.place.checked_sub(1)?).ok()?;
+                plan.fallbacks.get(place).map(|model| model.provider.as_str())
+            }
+            StepKind::Tool { .. } | StepKind::Wait => None,
+        }
     }
 }

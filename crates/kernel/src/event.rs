@@ -61,6 +61,9 @@ pub enum EventBody {
     RunSleeping {
         run: RunId,
         until: Timestamp,
+        /// What it waits to pass, if something failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
     },
     RunReady {
         run: RunId,

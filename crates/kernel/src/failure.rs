@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Usage;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
@@ -15,6 +17,9 @@ pub struct Failure {
     /// What the other side asked for (`Retry-After`), in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// What it took all the same, told to whoever made the call. It is kept with the step, and not here.
+    #[serde(skip)]
+    pub spent: Option<Box<Usage>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,7 +41,7 @@ pub enum ErrorClass {
 
 impl Failure {
     pub fn new(class: ErrorClass, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), class, message: message.into(), retry_after_ms: None }
+        Self { code: code.into(), class, message: message.into(), retry_after_ms: None, spent: None }
     }
 
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
@@ -58,6 +63,12 @@ impl Failure {
     #[must_use]
     pub fn with_retry_after(mut self, delay: Option<Duration>) -> Self {
         self.retry_after_ms = delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    #[must_use]
+    pub fn with_spent(mut self, usage: Usage) -> Self {
+        self.spent = Some(Box::new(usage));
         self
     }
 

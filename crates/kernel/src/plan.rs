@@ -71,6 +71,11 @@ pub struct ModelLimits {
 }
 
 impl ModelLimits {
+    /// Whether calls may have to wait for one another.
+    pub fn has_turns(&self) -> bool {
+        self.concurrency.is_some() || self.requests_per_minute.is_some() || self.tokens_per_minute.is_some()
+    }
+
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

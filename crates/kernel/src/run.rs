@@ -62,6 +62,9 @@ pub struct Run {
     pub failures: u32,
     /// Attempts lost since a step was last finished.
     pub lost_in_row: u32,
+    /// Times it slept on a failure since a step was last finished.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slept_in_row: u32,
     /// Journal writes taken, over all attempts.
     pub journal: u64,
     /// The last of them, so that it can be told when it is sent again.
@@ -91,14 +94,33 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum RunState {
-    Queued { ready: Ready },
-    Running { lease: Lease },
-    Waiting { on: BlockerId },
-    Sleeping { until: Timestamp },
-    Ok { output: String },
-    Error { failure: Failure },
-    Timeout { failure: Failure },
-    Cancelled { failure: Failure },
+    Queued {
+        ready: Ready,
+    },
+    Running {
+        lease: Lease,
+    },
+    Waiting {
+        on: BlockerId,
+    },
+    Sleeping {
+        until: Timestamp,
+        /// What it waits to pass, if something failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Failure>,
+    },
+    Ok {
+        output: String,
+    },
+    Error {
+        failure: Failure,
+    },
+    Timeout {
+        failure: Failure,
+    },
+    Cancelled {
+        failure: Failure,
+    },
 }
 
 /// Why a queued run may be claimed, or may not yet.
@@ -163,6 +185,11 @@ pub struct RunView {
 pub struct Illegal {
     pub what: RunId,
     pub state: RunTag,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl RunState {
@@ -235,7 +262,7 @@ impl Run {
     pub fn wake_at(&self) -> Option<Timestamp> {
         match self.state {
             RunState::Queued { ready: Ready::NotBefore { at } } => Some(at),
-            RunState::Sleeping { until } => Some(until),
+            RunState::Sleeping { until, .. } => Some(until),
             _ => None,
         }
     }

@@ -142,13 +142,22 @@ pub struct Stage {
 pub enum TaskState {
     Queued,
     Running,
-    Waiting { on: BlockerId },
-    Sleeping { until: Timestamp },
+    Waiting {
+        on: BlockerId,
+    },
+    Sleeping {
+        until: Timestamp,
+        /// What it waits to pass, if something failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Failure>,
+    },
     Succeeded,
     Failed,
     DeadLetter,
     Cancelled,
-    Dropped { reason: String },
+    Dropped {
+        reason: String,
+    },
 }
 
 impl TaskState {
@@ -243,7 +252,7 @@ fn state_of(run: &Run) -> TaskState {
         RunState::Queued { .. } => TaskState::Queued,
         RunState::Running { .. } => TaskState::Running,
         RunState::Waiting { on } => TaskState::Waiting { on: *on },
-        RunState::Sleeping { until } => TaskState::Sleeping { until: *until },
+        RunState::Sleeping { until, why } => TaskState::Sleeping { until: *until, why: why.clone() },
         RunState::Ok { .. } => TaskState::Succeeded,
         // Retryable, and yet here: its retries are used up.
         RunState::Error { failure } if failure.class == ErrorClass::Transient => TaskState::DeadLetter,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::stream::unfold;
 use ostler_kernel::{Block, Failure};
-use ostler_net::{Client, HeaderMap, HeaderName, HeaderValue, Request, Response, Timeouts, header};
+use ostler_net::{Client, HeaderMap, HeaderName, HeaderValue, Held, Request, Response, Timeouts, header};
 use ostler_secrets::SecretText;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -179,7 +179,12 @@ impl Call {
     async fn peer(&self) -> Result<Peer, Failure> {
         let endpoint = &self.request.endpoint;
         let secret = match &endpoint.secret_ref {
-            Some(reference) => Some(self.secrets.resolve(reference, &self.request.request_id).await?),
+            Some(reference) => {
+                let since = self.client.monotonic();
+                let found = self.secrets.resolve(reference, &self.request.request_id).await;
+                Held::Secret.for_(self.client.monotonic().saturating_sub(since));
+                Some(found?)
+            }
             None => None,
         };
         Ok(Peer {

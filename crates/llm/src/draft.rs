@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use ostler_kernel::{Block, Failure, step::Usage};
 use serde_json::Value;
 
-use crate::{Completion, Finish, Part, call::Peer, failure, names::ToolNames};
+use crate::{Completion, Finish, Identity, Part, call::Peer, failure, names::ToolNames};
 
 /// Bounds the work for an answer that is nothing but calls.
 const MAX_CALLS: usize = 256;
@@ -16,6 +16,9 @@ const MAX_PIECES: usize = 8 * MAX_CALLS;
 
 /// Some vendor takes no longer id back.
 pub(crate) const MAX_ID: usize = 40;
+
+/// No vendor has longer names for its answers and models.
+const MAX_NAME: usize = 256;
 
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -40,6 +43,7 @@ pub(crate) struct Draft {
     fresh: VecDeque<Part>,
     pub(crate) finish: Option<Finish>,
     pub(crate) usage: Option<Usage>,
+    identity: Identity,
     /// The vendor said that nothing more will come.
     pub(crate) is_closed: bool,
     /// About how many bytes it holds, and how many it may.
@@ -56,6 +60,7 @@ impl Draft {
             fresh: VecDeque::new(),
             finish: None,
             usage: None,
+            identity: Identity::default(),
             is_closed: false,
             size: 0,
             max,
@@ -64,6 +69,20 @@ impl Draft {
 
     pub(crate) fn max(&self) -> usize {
         self.max
+    }
+
+    /// What the vendor calls the answer, and who gives it. What was said first counts; every piece may repeat it.
+    pub(crate) fn identify(&mut self, id: Option<&Value>, model: Option<&Value>) {
+        let said = |value: Option<&Value>| {
+            let text = value?.as_str()?;
+            (1..=MAX_NAME).contains(&text.len()).then(|| text.to_owned())
+        };
+        if self.identity.id.is_none() {
+            self.identity.id = said(id);
+        }
+        if self.identity.model.is_none() {
+            self.identity.model = said(model);
+        }
     }
 
     /// The vendor said why the answer ends.
@@ -171,7 +190,8 @@ impl Draft {
                 Piece::Call(call) => blocks.push(finished(call, &mut ids, &self.names)),
             }
         }
-        let mut completion = Completion { blocks, finish: Finish::Stop, usage: self.usage };
+        let mut completion =
+            Completion { blocks, finish: Finish::Stop, usage: self.usage, identity: self.identity };
         let refuses = completion.refusal().is_some_and(|text| !text.is_empty());
         completion.finish = match self.finish {
             None | Some(Finish::Stop | Finish::ToolCalls) if has_calls => Finish::ToolCalls,

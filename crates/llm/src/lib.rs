@@ -95,6 +95,14 @@ pub struct Completion {
     pub finish: Finish,
     /// None if the vendor reported nothing.
     pub usage: Option<Usage>,
+    pub identity: Identity,
+}
+
+/// What the vendor calls its answer, and the model that gave it: an alias was asked, a version answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    pub id: Option<String>,
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

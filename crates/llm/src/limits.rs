@@ -19,6 +19,8 @@ use ostler_kernel::{
     plan::{ModelLimits, ModelPlan},
 };
 
+use ostler_net::Held;
+
 use crate::{Gateway, ModelRequest, Part, Parts, estimate::estimate};
 use breaker::{Change, Verdict};
 use desk::{Desk, Permit, Refused};
@@ -32,8 +34,10 @@ pub struct Limited<G> {
 /// An endpoint: its namespace, its name, and where it leads. Set right, one that led nowhere begins anew.
 type Key = [String; 4];
 
-/// Endpoints at hand. Past it, those that nothing is known of are forgotten.
+/// Endpoints at hand. Past it, those that nothing is known of are forgotten; if there are few of these, then those too
+/// that no call came to for longest, whatever trouble they had.
 const ROOM: usize = 1024;
+const ROOM_LEFT: usize = ROOM / 4;
 
 /// A run that is told to come back later than this sleeps, and uses none of its retries: the loop's `LONGEST_WAIT`.
 const SLEEPS_FROM: Duration = Duration::from_millis(10_001);
@@ -56,8 +60,20 @@ impl<G: Gateway> Limited<G> {
         if desks.len() >= ROOM && !desks.contains_key(&key) {
             let now = self.runtime.monotonic();
             desks.retain(|_, desk| Arc::strong_count(desk) > 1 || !desk.is_idle(now));
+            forget_oldest(&mut desks);
         }
         Arc::clone(desks.entry(key).or_default())
+    }
+}
+
+/// Makes room, of those that no call is at.
+fn forget_oldest(desks: &mut BTreeMap<Key, Arc<Desk>>) {
+    let n_surplus = (desks.len() + ROOM_LEFT).saturating_sub(ROOM);
+    let unused = desks.iter().filter(|(_, desk)| Arc::strong_count(desk) == 1);
+    let mut oldest: Vec<(Duration, Key)> = unused.map(|(key, desk)| (desk.used_at(), key.clone())).collect();
+    oldest.sort_unstable();
+    for (_, key) in oldest.into_iter().take(n_surplus) {
+        desks.remove(&key);
     }
 }
 
@@ -107,7 +123,8 @@ impl<G: Gateway> Phase<G> {
                 return Some((Ok(Part::Done(completion)), Phase::Ended));
             }
             Some(Err(failure)) => {
-                tell(&endpoint, permit.end(Verdict::of(&failure), None));
+                let tokens = failure.spent.as_ref().map(|spent| spent.total());
+                tell(&endpoint, permit.end(Verdict::of(&failure), tokens));
                 return Some((Err(failure), Phase::Ended));
             }
             None => (Verdict::Fault, None),
@@ -122,7 +139,9 @@ impl<G: Gateway> Call<G> {
         let limits = &self.request.endpoint.limits;
         // Counting takes its time, and is done only where it counts.
         let tokens = limits.tokens_per_minute.map_or(0, |_| estimate(&self.request, &[]).total());
-        let entered = self.desk.enter(Arc::clone(&self.runtime), limits, tokens).await;
+        let (since, desk) = (self.runtime.monotonic(), Arc::clone(&self.desk));
+        let entered = desk.enter(Arc::clone(&self.runtime), limits, tokens).await;
+        Held::Turn.for_(self.runtime.monotonic().saturating_sub(since));
         let permit = entered.map_err(|refused| {
             let spread = Duration::from_millis(self.runtime.random() % SPREAD_MS);
             refused_failure(refused, &self.request.endpoint.endpoint, limits, spread)

@@ -9,7 +9,8 @@ use ostler_kernel::{Block, Failure, Role, Runtime, plan::ModelPlan};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Completion, Finish, Message, ModelRequest, Part, Parts, Provider, ToolOffer, estimate::estimate, failure,
+    Completion, Finish, Identity, Message, ModelRequest, Part, Parts, Provider, ToolOffer,
+    estimate::estimate, failure,
 };
 
 pub struct Mock {
@@ -53,7 +54,20 @@ impl Provider for Mock {
     }
 }
 
+/// It asks nobody, so that an address or a key is meant for another.
+fn refuse_address(endpoint: &ModelPlan) -> Result<(), Failure> {
+    let field = match (endpoint.base_url.is_empty(), &endpoint.secret_ref) {
+        (false, _) => "base_url",
+        (true, Some(_)) => "auth",
+        (true, None) => return Ok(()),
+    };
+    let name = &endpoint.endpoint;
+    let message = format!("endpoint `{name}` has `{field}`, and its provider `mock` answers by itself");
+    Err(Failure::permanent("model_bad_endpoint", message))
+}
+
 fn latency(endpoint: &ModelPlan) -> Result<Duration, Failure> {
+    refuse_address(endpoint)?;
     if let Some(unknown) = endpoint.options.keys().find(|name| *name != LATENCY) {
         return Err(failure::unknown_option(&endpoint.endpoint, unknown, &[LATENCY]));
     }
@@ -96,7 +110,7 @@ fn call(request: &ModelRequest, offer: &ToolOffer, asked: &str) -> Vec<Part> {
 
 fn done(request: &ModelRequest, blocks: Vec<Block>, finish: Finish) -> Part {
     let usage = Some(estimate(request, &blocks));
-    Part::Done(Completion { blocks, finish, usage })
+    Part::Done(Completion { blocks, finish, usage, identity: Identity::default() })
 }
 
 fn greet(asked: &str) -> String {

@@ -180,7 +180,12 @@ mod tests {
                 arguments: "{\"a\":\"geheim-wort-1\"}".into(),
             },
         ];
-        let done = Part::Done(Completion { blocks, finish: Finish::Stop, usage: None });
+        let done = Part::Done(Completion {
+            blocks,
+            finish: Finish::Stop,
+            usage: None,
+            identity: Default::default(),
+        });
         let script = vec![text("it is gehe"), text("im-wort"), text("-1, as I said; g"), Ok(done)];
         let seen = parts(script).await;
         let shown: String = seen

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_kernel::Failure;
+use ostler_kernel::{Failure, step::Usage};
 use ostler_net::Response;
 
 use crate::{
@@ -68,6 +68,8 @@ pub(crate) struct Reader {
     draft: Option<Draft>,
     /// What was asked, in case the vendor doesn't say what that took.
     request: ModelRequest,
+    /// Something of an answer has come, so that it is paid for however it goes on.
+    has_begun: bool,
 }
 
 impl Reader {
@@ -78,7 +80,15 @@ impl Reader {
         reading: Box<dyn Reading>,
         framing: Framing,
     ) -> Self {
-        Self { peer, response: Some(response), framing, reading, draft: Some(draft), request }
+        Self {
+            peer,
+            response: Some(response),
+            framing,
+            reading,
+            draft: Some(draft),
+            request,
+            has_begun: false,
+        }
     }
 
     /// Reads an answer that comes in one piece.
@@ -96,24 +106,36 @@ impl Reader {
             return Err(failure::bad_answer(&peer.endpoint, "there is no answer in it"));
         }
         let framing = Framing::events(0);
-        Ok(Self { peer, response: None, framing, reading, draft: Some(draft), request })
+        Ok(Self { peer, response: None, framing, reading, draft: Some(draft), request, has_begun: true })
     }
 
     /// More text or thinking, all that has come at once, or the whole answer at the end.
     pub(crate) async fn next_part(&mut self) -> Result<Part, Failure> {
         let Some(mut draft) = self.draft.take() else { return Err(failure::stream_cut(&self.peer.endpoint)) };
-        loop {
-            self.take_events(&mut draft)?;
-            if let Some(part) = draft.take_fresh() {
+        match self.advance(&mut draft).await {
+            Ok(Some(part)) => {
                 self.draft = Some(draft);
-                return Ok(part);
+                Ok(part)
             }
-            let Some(response) = self.response.as_mut() else {
+            Ok(None) => {
                 self.reading.end(&mut draft);
                 let mut completion = draft.complete();
                 completion.usage.get_or_insert_with(|| estimate::count(&self.request, &completion.blocks));
-                return Ok(Part::Done(completion));
-            };
+                Ok(Part::Done(completion))
+            }
+            Err(failure) if self.has_begun => Err(failure.with_spent(self.spent(draft))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// More text or thinking; none if the answer is there as a whole.
+    async fn advance(&mut self, draft: &mut Draft) -> Result<Option<Part>, Failure> {
+        loop {
+            self.take_events(draft)?;
+            if let Some(part) = draft.take_fresh() {
+                return Ok(Some(part));
+            }
+            let Some(response) = self.response.as_mut() else { return Ok(None) };
             if draft.is_closed {
                 response.await_end(END_PATIENCE).await;
                 self.response = None;
@@ -122,8 +144,20 @@ impl Reader {
             match response.next().await {
                 Some(Ok(bytes)) => self.framing.push(&bytes),
                 Some(Err(error)) => return Err(failure::of_net(&self.peer.endpoint, &error)),
-                None => self.take_end(&mut draft)?,
+                None => self.take_end(draft)?,
             }
+        }
+    }
+
+    /// What an answer took that breaks off: what the vendor has reported by now, and what it wrote since.
+    fn spent(&mut self, mut draft: Draft) -> Usage {
+        self.reading.end(&mut draft);
+        let so_far = draft.complete();
+        let counted = estimate::count(&self.request, &so_far.blocks);
+        match so_far.usage {
+            Some(told) if told.output_tokens >= counted.output_tokens => told,
+            Some(told) => Usage { output_tokens: counted.output_tokens, estimated: true, ..told },
+            None => counted,
         }
     }
 
@@ -133,7 +167,10 @@ impl Reader {
             match self.framing.next() {
                 Ok(None) => return Ok(()),
                 Ok(Some(b"[DONE]")) => draft.is_closed = true,
-                Ok(Some(json)) => self.reading.take(&self.peer, draft, json)?,
+                Ok(Some(json)) => {
+                    self.reading.take(&self.peer, draft, json)?;
+                    self.has_begun = true;
+                }
                 Err(()) => return Err(failure::too_large(&self.peer.endpoint, draft.max())),
             }
             draft.check(&self.peer)?;

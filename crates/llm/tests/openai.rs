@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::StreamExt;
 use ostler_kernel::{Block, ErrorClass, Failure, Role, plan::ModelPlan, step::Usage};
 use ostler_llm::{
-    Completion, Finish, Gateway, Message, ModelRequest, Part, Registry, Secrets, Shown, complete,
+    Completion, Finish, Gateway, Identity, Message, ModelRequest, Part, Registry, Secrets, Shown, complete,
 };
 use ostler_net::Client;
 use support::{Act, Seen, Server, TokioRuntime, answer, closed_port, write};
@@ -86,7 +86,12 @@ fn end() -> Act {
 
 fn said(text: &str) -> Completion {
     let usage = Usage { input_tokens: 7, output_tokens: 2, estimated: false, ..Usage::default() };
-    Completion { blocks: vec![Block::Text { text: text.into() }], finish: Finish::Stop, usage: Some(usage) }
+    Completion {
+        blocks: vec![Block::Text { text: text.into() }],
+        finish: Finish::Stop,
+        usage: Some(usage),
+        identity: Identity::default(),
+    }
 }
 
 #[tokio::test]

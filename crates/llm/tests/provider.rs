@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::stream;
 use ostler_kernel::{Block, Failure, Role, plan::ModelPlan, step::Usage};
 use ostler_llm::{
-    Completion, Finish, Message, ModelRequest, Part, Parts, Priced, Prices, Provider, Registry, Shown,
-    complete,
+    Completion, Finish, Identity, Message, ModelRequest, Part, Parts, Priced, Prices, Provider, Registry,
+    Shown, complete,
 };
 
 /// Says what it was told, word by word.
@@ -46,6 +46,7 @@ fn answer(request: &ModelRequest) -> Vec<Result<Part, Failure>> {
         blocks: vec![Block::Text { text: said.clone() }],
         finish: Finish::Stop,
         usage: Some(usage),
+        identity: Identity::default(),
     };
     words.chain([Ok(Part::Done(whole))]).collect()
 }

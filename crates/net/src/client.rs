@@ -1,6 +1,6 @@
 //! The client: one call with all its hops, each of them checked, under one set of bounds.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use ostler_kernel::Runtime;
 
@@ -40,6 +40,11 @@ impl Client {
     /// A client as it is by default.
     pub fn new(runtime: Arc<dyn Runtime>) -> Result<Self, NetError> {
         Self::configured(runtime, NetConfig::default())
+    }
+
+    /// The clock that its waits are measured with.
+    pub fn monotonic(&self) -> Duration {
+        self.inner.runtime.monotonic()
     }
 
     pub fn configured(runtime: Arc<dyn Runtime>, config: NetConfig) -> Result<Self, NetError> {

@@ -29,7 +29,7 @@ pub use client::Client;
 pub use config::NetConfig;
 pub use error::{NetError, RefusedRedirect};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-pub use outgoing::Outgoing;
+pub use outgoing::{Held, Outgoing};
 pub use proxy::ProxyConfig;
 pub use redact::{excerpt, redact};
 pub use request::{Redirects, Request, Timeouts};

@@ -26,16 +26,47 @@ tokio::task_local! {
 pub struct Outgoing {
     trace: Option<TraceContext>,
     waited_ns: AtomicU64,
+    turn_ns: AtomicU64,
+    secret_ns: AtomicU64,
+}
+
+/// What holds a call up before it goes out, and is no work of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// A turn, where there are limits.
+    Turn,
+    /// Whoever keeps the secrets.
+    Secret,
+}
+
+impl Held {
+    /// A call was held up for so long.
+    pub fn for_(self, time: Duration) {
+        add(time, |outgoing| outgoing.counter(self));
+    }
 }
 
 impl Outgoing {
     pub fn new(trace: Option<TraceContext>) -> Arc<Self> {
-        Arc::new(Self { trace, waited_ns: AtomicU64::new(0) })
+        Arc::new(Self { trace, ..Self::default() })
     }
 
     /// How long its calls have waited for the other side, connecting included.
     pub fn waited(&self) -> Duration {
         Duration::from_nanos(self.waited_ns.load(Ordering::Relaxed))
+    }
+
+    /// How long they were held up before; none if they never were.
+    pub fn held(&self, by: Held) -> Option<Duration> {
+        let nanos = self.counter(by).load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    fn counter(&self, by: Held) -> &AtomicU64 {
+        match by {
+            Held::Turn => &self.turn_ns,
+            Held::Secret => &self.secret_ns,
+        }
     }
 
     /// Makes calls for this one.
@@ -66,9 +97,12 @@ pub(crate) fn stamp(headers: &mut HeaderMap) {
 }
 
 pub(crate) fn waited(time: Duration) {
+    add(time, |outgoing| &outgoing.waited_ns);
+}
+
+fn add(time: Duration, counter: impl FnOnce(&Outgoing) -> &AtomicU64) {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let _outside_of_any =
-        OUTGOING.try_with(|outgoing| outgoing.waited_ns.fetch_add(nanos, Ordering::Relaxed));
+    let _outside_of_any = OUTGOING.try_with(|outgoing| counter(outgoing).fetch_add(nanos, Ordering::Relaxed));
 }
 
 #[cfg(test)]

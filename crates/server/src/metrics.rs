@@ -79,7 +79,11 @@ fn of_tasks(figures: &Figures) -> Vec<Family> {
         Family::seconds("ostler_task_duration_seconds", ended, durations()),
         Family::counter("ostler_tasks_accepted_total", "Tasks that were accepted.", accepted),
         Family::seconds("ostler_queued_to_assigned_seconds", waited, assigned),
-        Family::counter("orloj_messages_total", "Messages to agents, by what they came to.", messages),
+        Family::counter(
+            "orloj_messages_total",
+            "Messages to agents, by each phase that they came to.",
+            messages,
+        ),
         Family::counter(
             "orloj_deadletters_total",
             "Tasks whose retries were used up.",

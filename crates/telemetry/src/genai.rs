@@ -3,11 +3,15 @@
 pub const OPERATION: &str = "gen_ai.operation.name";
 pub const PROVIDER: &str = "gen_ai.provider.name";
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
+pub const AGENT_ID: &str = "gen_ai.agent.id";
 pub const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 pub const CONVERSATION: &str = "gen_ai.conversation.id";
 
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
 pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
+pub const STOP_SEQUENCES: &str = "gen_ai.request.stop_sequences";
+pub const RESPONSE_ID: &str = "gen_ai.response.id";
+pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub const TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
 pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
@@ -55,12 +59,17 @@ pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
 pub const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 pub const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
 
+/// An agent is known by its name where it lives.
+pub fn agent_id(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
 /// What the conventions call a vendor that our endpoints name so. Whoever they don't know keeps its name.
 pub fn provider(name: &str) -> &str {
-    match name {
-        "azure-openai" | "azure" => "azure.ai.openai",
+    match name.trim() {
+        "azure-openai" | "azure_openai" | "azure" => "azure.ai.openai",
         "gemini" | "google" => "gcp.gemini",
-        "openai-compatible" => "openai",
+        "openai-compatible" | "openai_compatible" => "openai",
         other => other,
     }
 }

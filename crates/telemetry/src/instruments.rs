@@ -10,7 +10,7 @@ use ostler_kernel::Usage;
 
 use crate::{
     genai,
-    metric::{FINE_BOUNDS, Family, Histogram, Labels, Points, labelled},
+    metric::{FINE_BOUNDS, Family, Histogram, Points, labelled},
 };
 
 /// As the conventions advise.
@@ -45,6 +45,10 @@ pub struct ModelCall<'a> {
     pub first_chunk: Option<Duration>,
     /// Not spent waiting for the vendor, where there is somebody to wait for.
     pub own_time: Option<Duration>,
+    /// Waited for a turn at its endpoint, where it has limits.
+    pub turn: Option<Duration>,
+    /// Waited for its key, where it has one.
+    pub secret: Option<Duration>,
     pub usage: Option<Usage>,
     pub error: Option<&'a str>,
 }
@@ -54,14 +58,18 @@ pub struct Instruments(Mutex<Counted>);
 
 #[derive(Default)]
 struct Counted {
-    /// Operation, provider, model, error.
-    operations: BTreeMap<[String; 4], Histogram>,
+    /// Provider, model, error.
+    operations: BTreeMap<[String; 3], Histogram>,
+    /// Tool, error.
+    tools: BTreeMap<[String; 2], Histogram>,
     /// Provider, model.
     first_chunks: BTreeMap<[String; 2], Histogram>,
     /// Provider, model, kind of token.
     tokens: BTreeMap<[String; 3], Histogram>,
     /// Provider.
     overhead: BTreeMap<[String; 1], Histogram>,
+    turns: BTreeMap<[String; 1], Histogram>,
+    secrets: BTreeMap<[String; 1], Histogram>,
 }
 
 impl Instruments {
@@ -69,7 +77,7 @@ impl Instruments {
         let mut counted = self.lock();
         let (provider, model) = (call.provider.to_owned(), call.model.to_owned());
         let error = call.error.unwrap_or_default().to_owned();
-        let key = [genai::CHAT.to_owned(), provider.clone(), model.clone(), error];
+        let key = [provider.clone(), model.clone(), error];
         of(&mut counted.operations, key, OPERATION_BOUNDS).add(call.took.as_secs_f64());
         if let Some(first) = call.first_chunk {
             let key = [provider.clone(), model.clone()];
@@ -81,15 +89,17 @@ impl Instruments {
                 of(&mut counted.tokens, key, TOKEN_BOUNDS).add(tokens as f64);
             }
         }
-        if let Some(own_time) = call.own_time {
-            of(&mut counted.overhead, [provider], FINE_BOUNDS).add(own_time.as_secs_f64());
+        let Counted { overhead, turns, secrets, .. } = &mut *counted;
+        for (figures, time) in [(overhead, call.own_time), (turns, call.turn), (secrets, call.secret)] {
+            if let Some(time) = time {
+                of(figures, [provider.clone()], FINE_BOUNDS).add(time.as_secs_f64());
+            }
         }
     }
 
     pub fn tool_called(&self, tool: &str, took: Duration, error: Option<&str>) {
         let error = error.unwrap_or_default().to_owned();
-        let key = [genai::EXECUTE_TOOL.to_owned(), String::new(), tool.to_owned(), error];
-        of(&mut self.lock().operations, key, OPERATION_BOUNDS).add(took.as_secs_f64());
+        of(&mut self.lock().tools, [tool.to_owned(), error], OPERATION_BOUNDS).add(took.as_secs_f64());
     }
 
     pub(crate) fn families(&self) -> Vec<Family> {
@@ -97,9 +107,19 @@ impl Instruments {
         vec![
             Family {
                 name: genai::OPERATION_DURATION,
-                about: "Time that a call of a model or a tool took.",
+                about: "Time that a call of a model took.",
                 unit: "s",
-                points: Points::Histogram(counted.operations.iter().map(operation).collect()),
+                points: named(
+                    &counted.operations,
+                    [genai::PROVIDER, genai::REQUEST_MODEL, genai::ERROR_TYPE],
+                    &CHAT,
+                ),
+            },
+            Family {
+                name: "ostler_tool_call_seconds",
+                about: "Time that a call of a tool took. Of the worker in this process.",
+                unit: "s",
+                points: named(&counted.tools, ["tool", "error"], &[]),
             },
             Family {
                 name: genai::FIRST_CHUNK,
@@ -119,9 +139,21 @@ impl Instruments {
             },
             Family {
                 name: "ostler_gateway_overhead_seconds",
-                about: "Time of a model call that was not spent waiting for the vendor. Of the worker in this process.",
+                about: "Time of a model call that was not spent waiting: for the vendor, a turn, or a key. Of the worker in this process.",
                 unit: "s",
                 points: named(&counted.overhead, ["provider"], &[]),
+            },
+            Family {
+                name: "ostler_gateway_turn_wait_seconds",
+                about: "Time that a model call waited for its turn at an endpoint with limits. Of the worker in this process.",
+                unit: "s",
+                points: named(&counted.turns, ["provider"], &[]),
+            },
+            Family {
+                name: "ostler_gateway_secret_wait_seconds",
+                about: "Time that a model call waited for its key. Of the worker in this process.",
+                unit: "s",
+                points: named(&counted.secrets, ["provider"], &[]),
             },
         ]
     }
@@ -133,20 +165,6 @@ impl Instruments {
 
 const CHAT: [(&str, &str); 1] = [(genai::OPERATION, genai::CHAT)];
 
-fn operation(
-    ([operation, provider, subject, error], histogram): (&[String; 4], &Histogram),
-) -> (Labels, Histogram) {
-    let subject_name = if operation == genai::CHAT { genai::REQUEST_MODEL } else { genai::TOOL_NAME };
-    let labels = [
-        (genai::OPERATION, operation),
-        (genai::PROVIDER, provider),
-        (subject_name, subject),
-        (genai::ERROR_TYPE, error),
-    ];
-    let said = labels.into_iter().filter(|(_, value)| !value.is_empty());
-    (said.map(|(name, value)| (name, value.clone())).collect(), histogram.clone())
-}
-
 fn named<const N: usize>(
     all: &BTreeMap<[String; N], Histogram>,
     names: [&'static str; N],
@@ -154,7 +172,9 @@ fn named<const N: usize>(
 ) -> Points {
     let point = |(key, histogram): (&[String; N], &Histogram)| {
         let labels = always.iter().map(|(name, value)| (*name, (*value).to_owned()));
-        let labels = labels.chain(names.into_iter().zip(key.iter().cloned()));
+        // What is not there is not said: a call without an error has none.
+        let said = names.into_iter().zip(key.iter().cloned()).filter(|(_, value)| !value.is_empty());
+        let labels = labels.chain(said);
         (labels.collect(), histogram.clone())
     };
     Points::Histogram(all.iter().map(point).collect())

@@ -94,6 +94,8 @@ impl Telemetry {
             took: Duration::ZERO,
             first_chunk: Some(Duration::ZERO),
             own_time: Some(Duration::ZERO),
+            turn: Some(Duration::ZERO),
+            secret: Some(Duration::ZERO),
             usage: Some(Usage::default()),
             error: Some("-"),
         });

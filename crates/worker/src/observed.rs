@@ -10,7 +10,11 @@ use std::{
 use async_trait::async_trait;
 use futures_util::Stream;
 use ostler_agent::{
-    llm::{Completion, Finish, Gateway, ModelRequest, Part, Parts, net::Outgoing, secrets::Redactor},
+    llm::{
+        Completion, Finish, Gateway, Identity, ModelRequest, Part, Parts,
+        net::{Held, Outgoing},
+        secrets::Redactor,
+    },
     tools::{ToolRequest, Toolbox},
 };
 use ostler_kernel::{Failure, Runtime, StepId, plan::ModelPlan};
@@ -48,6 +52,7 @@ impl<G: Gateway> Gateway for Observed<G> {
             began: Moment::from(self.runtime.now()),
             since: self.runtime.monotonic(),
             first_chunk: None,
+            redactor: self.redactor.clone(),
             runtime: Arc::clone(&self.runtime),
             trace,
             step,
@@ -65,6 +70,7 @@ struct Watch {
     runtime: Arc<dyn Runtime>,
     endpoint: ModelPlan,
     wants_json: bool,
+    redactor: Redactor,
     content: Option<Content>,
     said: Vec<(&'static str, Value)>,
     began: Moment,
@@ -114,14 +120,21 @@ impl Watch {
     fn over(mut self, answer: Result<&Completion, &Failure>) {
         let took = self.took();
         let waited = self.outgoing.waited();
+        let (turn, secret) = (self.outgoing.held(Held::Turn), self.outgoing.held(Held::Secret));
+        let elsewhere = waited + turn.unwrap_or_default() + secret.unwrap_or_default();
         let call = ModelCall {
             provider: genai::provider(&self.endpoint.provider),
             model: &self.endpoint.model,
             took,
             first_chunk: self.first_chunk,
             // Whoever is in this process is not waited for.
-            own_time: (waited > Duration::ZERO).then(|| took.saturating_sub(waited)),
-            usage: answer.ok().and_then(|completion| completion.usage),
+            own_time: (waited > Duration::ZERO).then(|| took.saturating_sub(elsewhere)),
+            turn: turn.filter(|_| self.endpoint.limits.has_turns()),
+            secret,
+            usage: match answer {
+                Ok(completion) => completion.usage,
+                Err(failure) => failure.spent.as_deref().copied(),
+            },
             error: answer.err().map(|failure| failure.code.as_str()),
         };
         self.trace.telemetry().instruments().model_called(&call);
@@ -149,6 +162,12 @@ impl Watch {
         if let Some(completion) = answer {
             let finish = finish_reason(completion.finish);
             about.push((genai::FINISH_REASONS, vec![finish.to_owned()].into()));
+            let Identity { id, model } = &completion.identity;
+            for (name, value) in [(genai::RESPONSE_ID, id), (genai::RESPONSE_MODEL, model)] {
+                about.extend(
+                    value.as_deref().map(|value| (name, self.redactor.hidden(value).as_ref().into())),
+                );
+            }
             about.extend(self.content.iter().map(|content| content.of_answer(completion, finish)));
         }
         about
@@ -169,7 +188,7 @@ pub(crate) fn finish_reason(finish: Finish) -> &'static str {
 type Named = (&'static str, &'static str, fn(&str) -> Option<Value>);
 
 /// Options of an endpoint that the conventions have a name for.
-const OPTIONS: [Named; 8] = [
+const OPTIONS: [Named; 11] = [
     ("temperature", "gen_ai.request.temperature", number),
     ("top_p", "gen_ai.request.top_p", number),
     ("top_k", "gen_ai.request.top_k", number),
@@ -177,6 +196,9 @@ const OPTIONS: [Named; 8] = [
     ("presence_penalty", "gen_ai.request.presence_penalty", number),
     ("max_tokens", "gen_ai.request.max_tokens", integer),
     ("max_completion_tokens", "gen_ai.request.max_tokens", integer),
+    ("max_output_tokens", "gen_ai.request.max_tokens", integer),
+    ("num_predict", "gen_ai.request.max_tokens", integer),
+    ("stop", genai::STOP_SEQUENCES, texts),
     ("seed", "gen_ai.request.seed", integer),
 ];
 
@@ -186,6 +208,14 @@ fn number(text: &str) -> Option<Value> {
 
 fn integer(text: &str) -> Option<Value> {
     text.parse().ok().map(Value::Integer)
+}
+
+/// One text, or a JSON list of them.
+fn texts(text: &str) -> Option<Value> {
+    match text.starts_with('[') {
+        true => serde_json::from_str::<Vec<String>>(text).ok().map(Value::from),
+        false => Some(vec![text.to_owned()].into()),
+    }
 }
 
 /// Who is called, from an address.

@@ -48,6 +48,7 @@ impl RunTrace {
         let about = match is_kept {
             true => vec![
                 (genai::AGENT_NAME, run.agent.as_str().into()),
+                (genai::AGENT_ID, genai::agent_id(&start.plan.namespace, &run.agent).into()),
                 (genai::CONVERSATION, run.session.to_string().into()),
                 (genai::NAMESPACE, start.plan.namespace.as_str().into()),
                 (genai::TASK, run.task.to_string().into()),

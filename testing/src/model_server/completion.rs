@@ -95,6 +95,7 @@ impl<'r> Completion<'r> {
             Fault::RateLimited
             | Fault::RateLimitedDate
             | Fault::RateLimitedMilliseconds
+            | Fault::RateLimitedDay
             | Fault::RateLimitedBare
             | Fault::Quota
             | Fault::Unavailable

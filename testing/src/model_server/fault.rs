@@ -14,6 +14,8 @@ pub enum Fault {
     RateLimitedBare,
     /// 429 with `retry-after-ms: 250` beside a coarser `retry-after`.
     RateLimitedMilliseconds,
+    /// 429 with `retry-after` of a day.
+    RateLimitedDay,
     /// Nothing is left to be spent.
     Quota,
     /// 500.
@@ -78,11 +80,12 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 34] = [
+    pub const ALL: [Fault; 35] = [
         Fault::RateLimited,
         Fault::RateLimitedDate,
         Fault::RateLimitedBare,
         Fault::RateLimitedMilliseconds,
+        Fault::RateLimitedDay,
         Fault::Quota,
         Fault::ServerError,
         Fault::Unavailable,
@@ -122,6 +125,7 @@ impl Fault {
             Fault::RateLimitedDate => "429-date",
             Fault::RateLimitedBare => "429-bare",
             Fault::RateLimitedMilliseconds => "429-ms",
+            Fault::RateLimitedDay => "429-day",
             Fault::Quota => "quota",
             Fault::ServerError => "500",
             Fault::Unavailable => "503",

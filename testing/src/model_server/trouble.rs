@@ -38,6 +38,8 @@ pub(super) enum RetryHint {
     Date,
     /// In a quarter of a second, in milliseconds.
     Milliseconds,
+    /// In a day.
+    Day,
 }
 
 impl Trouble<'_> {
@@ -47,6 +49,7 @@ impl Trouble<'_> {
             Fault::RateLimited => Trouble::RateLimited(RetryHint::Second),
             Fault::RateLimitedDate => Trouble::RateLimited(RetryHint::Date),
             Fault::RateLimitedMilliseconds => Trouble::RateLimited(RetryHint::Milliseconds),
+            Fault::RateLimitedDay => Trouble::RateLimited(RetryHint::Day),
             Fault::RateLimitedBare => Trouble::RateLimited(RetryHint::None),
             Fault::Quota => Trouble::Quota,
             Fault::ServerError => Trouble::ServerError,
@@ -73,6 +76,9 @@ impl RetryHint {
                     headers.insert("retry-after", date);
                 }
             }
+            RetryHint::Day => {
+                headers.insert("retry-after", HeaderValue::from_static("86400"));
+            }
             RetryHint::Milliseconds => {
                 headers.insert("retry-after-ms", HeaderValue::from_static("250"));
                 headers.insert("retry-after", HeaderValue::from_static("1"));
@@ -87,6 +93,7 @@ impl RetryHint {
             RetryHint::Second => Some("1s"),
             RetryHint::Date => Some("2s"),
             RetryHint::Milliseconds => Some("0.250s"),
+            RetryHint::Day => Some("86400s"),
         }
     }
 }

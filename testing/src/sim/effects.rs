@@ -11,7 +11,7 @@ use ostler_kernel::{
     run::{blocker::BlockerKind, end::Leave, journal::Progress},
 };
 use ostler_llm::secrets::{Asked, Resolver};
-use ostler_llm::{Completion, Finish, Gateway, Message, ModelRequest, Part, Parts};
+use ostler_llm::{Completion, Finish, Gateway, Identity, Message, ModelRequest, Part, Parts};
 use ostler_tools::{ToolRequest, Toolbox};
 use ostler_worker::KeptSecrets;
 
@@ -97,7 +97,7 @@ impl Script {
         let usage = Some(Usage { input_tokens: 10, output_tokens: 5, estimated: false, ..Usage::default() });
         if self.taken >= self.turns {
             let blocks = vec![Block::Text { text: "done".into() }];
-            return Completion { blocks, finish: Finish::Stop, usage };
+            return Completion { blocks, finish: Finish::Stop, usage, identity: Identity::default() };
         }
         let name = if self.once { "once" } else { "idem" };
         let call = |index: usize| Block::ToolCall {
@@ -107,7 +107,7 @@ impl Script {
             arguments: format!("{{\"turn\":{}}}", self.taken),
         };
         let blocks = (0..=self.taken % 2).map(call).collect();
-        Completion { blocks, finish: Finish::ToolCalls, usage }
+        Completion { blocks, finish: Finish::ToolCalls, usage, identity: Identity::default() }
     }
 }
 
@@ -167,7 +167,7 @@ impl Runner for SimRunner {
         let text = message.map(|entry| entry.text()).unwrap_or_default();
         if text.contains(" sleep") && start.run.attempt == 1 {
             let until = port.runtime().now().after(Duration::from_secs(3));
-            if port.leave(Progress::default(), Leave::Sleep { until }).await? == Departure::Left {
+            if port.leave(Progress::default(), Leave::Sleep { until, why: None }).await? == Departure::Left {
                 return Ok(());
             }
         }

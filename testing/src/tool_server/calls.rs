@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use hyper::HeaderMap;
 use serde::Serialize;
 
 use crate::loopback::Desk;
@@ -23,6 +24,8 @@ pub struct CallRecord {
     pub first_body: String,
     /// The last one.
     pub last_body: String,
+    /// The trace that each call said it belongs to, if it did.
+    pub traceparents: Vec<String>,
 }
 
 #[derive(Default)]
@@ -42,11 +45,12 @@ struct Seen {
     first: Bytes,
     last: Bytes,
     bodies: BTreeSet<Bytes>,
+    traceparents: Vec<String>,
 }
 
 impl Calls {
     /// Remembers a call; returns how often its request id has come.
-    pub fn record(&self, request_id: &str, tool: &str, body: &Bytes) -> u64 {
+    pub fn record(&self, request_id: &str, tool: &str, headers: &HeaderMap, body: &Bytes) -> u64 {
         let mut state = self.state();
         let seen = state.by_id.entry(request_id.to_owned()).or_insert_with(|| Seen {
             tool: tool.to_owned(),
@@ -54,7 +58,10 @@ impl Calls {
             first: body.clone(),
             last: Bytes::new(),
             bodies: BTreeSet::new(),
+            traceparents: Vec::new(),
         });
+        let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        seen.traceparents.extend(traceparent.map(str::to_owned));
         seen.count += 1;
         seen.last = body.clone();
         seen.bodies.insert(body.clone());
@@ -95,6 +102,7 @@ impl Seen {
             distinct_bodies: self.bodies.len(),
             first_body: String::from_utf8_lossy(&self.first).into_owned(),
             last_body: String::from_utf8_lossy(&self.last).into_owned(),
+            traceparents: self.traceparents.clone(),
         }
     }
 }

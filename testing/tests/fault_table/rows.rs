@@ -42,6 +42,8 @@ pub enum Rule {
     Timeout,
     /// The endpoint gives a call half a second to begin and to go on.
     Hasty,
+    /// The task has a second until its deadline.
+    Deadline,
     /// The task may fail three times.
     Retry3,
     /// The answer comes in many small pieces.
@@ -77,8 +79,8 @@ pub enum Ends<'c> {
 
 use Ends::{DeadLetter, Failed, Well};
 use Rule::{
-    AfterTool, Answer, Contract, Deny, Fallback, Hasty, HastyFallback, MaxSteps, Parallel, Retry3, Reuse,
-    Schema, SchemaAgain, SchemaNever, StopFirst, Streaming, Timeout, TokenBudget, ToolTurn,
+    AfterTool, Answer, Contract, Deadline, Deny, Fallback, Hasty, HastyFallback, MaxSteps, Parallel, Retry3,
+    Reuse, Schema, SchemaAgain, SchemaNever, StopFirst, Streaming, Timeout, TokenBudget, ToolTurn,
 };
 
 #[rustfmt::skip]
@@ -162,6 +164,10 @@ pub const ROWS: &[Row] = &[
     row(Timeout, Fault::Slow, Failed("run_timeout"), 1),
     row(Timeout, Fault::RateLimited, Failed("run_timeout"), 1),
     row(Timeout, Fault::ServerError, Failed("run_timeout"), 0).any_calls(),
+
+    // A vendor that asks for a long wait is waited for, as long as the task may: the run sleeps, and says on what.
+    row(Deadline, Fault::RateLimitedDay, Failed("deadline_exceeded"), 1),
+    row(Fallback, Fault::RateLimitedDay, Well, 1),
 
     row(Hasty, Fault::Hang, DeadLetter("model_timeout"), 4),
     row(Hasty, Fault::Stall, DeadLetter("model_timeout"), 4),
@@ -293,8 +299,10 @@ impl Row {
         match self.rule {
             Schema | SchemaAgain | SchemaNever => Some(JSON_ANSWER),
             StopFirst => None,
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
-            | Streaming | Fallback | HastyFallback | Contract | Reuse | Deny => Some(ANSWER),
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Contract | Reuse | Deny => {
+                Some(ANSWER)
+            }
         }
     }
 
@@ -313,7 +321,9 @@ impl Row {
         let answer = format!("text=\"{ANSWER}\"");
         let json = format!("text={}", Value::from(JSON_ANSWER));
         match self.rule {
-            Answer | Timeout | Hasty | Retry3 | Fallback | HastyFallback => format!("{answer} {fault}"),
+            Answer | Timeout | Hasty | Deadline | Retry3 | Fallback | HastyFallback => {
+                format!("{answer} {fault}")
+            }
             Schema => format!("{json} {fault}"),
             SchemaAgain => format!("{answer} {fault}, {json}"),
             SchemaNever => format!("{answer} {fault}, {answer}"),
@@ -331,7 +341,7 @@ impl Row {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 19] = [
+    pub const ALL: [Rule; 20] = [
         Answer,
         ToolTurn,
         AfterTool,
@@ -340,6 +350,7 @@ impl Rule {
         TokenBudget,
         Timeout,
         Hasty,
+        Deadline,
         Retry3,
         Streaming,
         Fallback,
@@ -364,6 +375,7 @@ impl Rule {
             TokenBudget => "token-budget",
             Timeout => "timeout",
             Hasty => "hasty",
+            Deadline => "deadline",
             Retry3 => "retry",
             Streaming => "streaming",
             Fallback => "fallback",
@@ -383,7 +395,7 @@ impl Rule {
             MaxSteps => json!({ "max_steps": 2 }),
             TokenBudget => json!({ "token_budget": 1000 }),
             Timeout => json!({ "timeout": "800ms" }),
-            Answer | ToolTurn | AfterTool | Parallel | Hasty | Retry3 | Streaming | Fallback
+            Answer | ToolTurn | AfterTool | Parallel | Hasty | Deadline | Retry3 | Streaming | Fallback
             | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
                 json!({})
             }
@@ -402,8 +414,8 @@ impl Rule {
             }),
             StopFirst => json!({ "tool_use_behavior": "stop_on_first_tool" }),
             Deny => json!({ "duplicate_tool_call_policy": "deny" }),
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
-            | Streaming | Fallback | HastyFallback | Reuse => json!({}),
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Reuse => json!({}),
         }
     }
 
@@ -413,10 +425,19 @@ impl Rule {
             Hasty => &["hasty"],
             Fallback => &["patient", "spare"],
             HastyFallback => &["hasty", "spare"],
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Retry3
-            | Streaming | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
-                &["patient"]
-            }
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Deadline
+            | Retry3 | Streaming | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse
+            | Deny => &["patient"],
+        }
+    }
+
+    /// How long the task has in all.
+    pub const fn deadline(self) -> Option<&'static str> {
+        match self {
+            Deadline => Some("1s"),
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
+            | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
+            | StopFirst | Reuse | Deny => None,
         }
     }
 
@@ -424,8 +445,8 @@ impl Rule {
         match self {
             Retry3 => 3,
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
-            | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
-            | StopFirst | Reuse | Deny => 1,
+            | Deadline | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever
+            | Contract | StopFirst | Reuse | Deny => 1,
         }
     }
 }

@@ -207,6 +207,10 @@ fn check_refusal(fault: Fault, answer: &Answer) -> bool {
             assert_eq!(retry_after, None);
             429
         }
+        Fault::RateLimitedDay => {
+            assert_eq!(retry_after, Some("86400"));
+            429
+        }
         Fault::RateLimitedMilliseconds => {
             assert_eq!((retry_after, &*answer.headers["retry-after-ms"]), (Some("1"), "250"));
             429

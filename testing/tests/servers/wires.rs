@@ -61,6 +61,7 @@ fn status(wire: Wire, fault: Fault) -> Option<u16> {
             Fault::RateLimited
             | Fault::RateLimitedDate
             | Fault::RateLimitedMilliseconds
+            | Fault::RateLimitedDay
             | Fault::RateLimitedBare,
             _,
         ) => 429,
@@ -144,6 +145,7 @@ fn check_hint(wire: Wire, fault: Fault, answer: &Answer) {
     let wanted = match fault {
         Fault::RateLimited => Some(("1", "1s")),
         Fault::RateLimitedMilliseconds => Some(("1", "0.250s")),
+        Fault::RateLimitedDay => Some(("86400", "86400s")),
         Fault::RateLimitedBare => None,
         _ => return,
     };

@@ -23,7 +23,8 @@ fn expected(fault: Fault, vendor: &Vendor) -> Option<Comes> {
         Fault::RateLimited
         | Fault::RateLimitedDate
         | Fault::RateLimitedBare
-        | Fault::RateLimitedMilliseconds => Fails(Transient, "model_rate_limited"),
+        | Fault::RateLimitedMilliseconds
+        | Fault::RateLimitedDay => Fails(Transient, "model_rate_limited"),
         Fault::Quota => Fails(Permanent, "model_quota_exhausted"),
         Fault::ServerError => Fails(Transient, "model_server_error"),
         Fault::Unavailable | Fault::Overloaded => Fails(Transient, "model_overloaded"),
@@ -121,6 +122,28 @@ async fn the_vendor_says_when_to_come_back() {
             let failure =
                 complete(&ground.registry, ground.request(vec![user("go")]), |_| {}).await.unwrap_err();
             assert_eq!(failure.retry_after(), Some(Duration::from_millis(asked)), "{} {fault}", vendor.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_says_what_it_took_and_a_refusal_takes_nothing() {
+    for vendor in ALL {
+        for fault in [Fault::CutText, Fault::ErrorEvent, Fault::BadChunk] {
+            let turn = Turn::text("a few words to be cut in the middle").chunk(5).fault(fault);
+            let ground = Ground::start(vendor, [turn]).await;
+            let mut shown = 0;
+            let request = ground.request(vec![user("go on and on")]);
+            let failure = complete(&ground.registry, request, |_| shown += 1).await.unwrap_err();
+            let name = format!("{} {fault}: {failure:?}", vendor.name);
+            let spent = failure.spent.unwrap_or_else(|| panic!("{name}"));
+            assert!(shown > 0 && spent.input_tokens > 0 && spent.output_tokens > 0, "{name}");
+        }
+        for fault in [Fault::ServerError, Fault::RateLimited, Fault::Close, Fault::Html] {
+            let ground = Ground::start(vendor, [Turn::text("hi").fault(fault)]).await;
+            let request = ground.request(vec![user("go")]);
+            let failure = complete(&ground.registry, request, |_| {}).await.unwrap_err();
+            assert_eq!(failure.spent, None, "{} {fault}: {failure:?}", vendor.name);
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Vendors through the real stack: what is kept in the journal is what goes back to them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use ostler_kernel::TaskState;
 use ostler_testing::{
@@ -64,6 +68,7 @@ impl Ground {
 async fn one_session_goes_from_vendor_to_vendor() {
     let ground = Ground::start().await;
     let rounds = ALL.iter().chain(ALL.iter().rev()).enumerate();
+    let mut proofs: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (round, vendor) in rounds {
         ground.turn_to(vendor).await;
         let plan = format!(
@@ -74,6 +79,12 @@ async fn one_session_goes_from_vendor_to_vendor() {
         assert_eq!(ground.model.violations(), [], "{name} was sent what it would refuse");
         let requests = ground.model.requests();
         let body = String::from_utf8_lossy(&requests.last().expect("a request").body).into_owned();
+        // On the way back each finds again what only it understands.
+        let seen = signatures(&body);
+        match proofs.get(name) {
+            Some(former) => assert!(former.is_subset(&seen), "{name}: {former:?} is not in {body}"),
+            None => drop(proofs.insert(name, seen)),
+        }
         for before in 0..round {
             assert!(
                 body.contains(&format!("said {before}")),
@@ -81,7 +92,16 @@ async fn one_session_goes_from_vendor_to_vendor() {
             );
         }
     }
+    for vendor in ALL.iter().filter(|vendor| vendor.thinks && vendor.provider != "ollama") {
+        assert!(!proofs[vendor.name].is_empty(), "{} signed nothing", vendor.name);
+    }
     ground.worker.stop().await;
+}
+
+/// Every signature of the scripted model begins so.
+fn signatures(body: &str) -> BTreeSet<String> {
+    let ends = |rest: &str| rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    body.match_indices("c2lnbmVk").map(|(at, _)| body[at..at + ends(&body[at..])].to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 mod watch;
 
 use futures_util::{StreamExt, stream};
-use ostler_client::{Client, EventBody, TaskQuery, TaskView};
+use ostler_client::{Client, EventBody, TaskQuery, TaskView, view::TaskStatus};
 
 use crate::{
     app::App,
@@ -161,7 +161,7 @@ fn row(task: &TaskView, step: Option<u32>, look: Look) -> Vec<Cell> {
     cells.extend([
         Cell::new(&metadata.name),
         Cell::new(task.subject()),
-        Cell::toned(&status.state, state_tone(&status.state)),
+        Cell::toned(state(status), state_tone(&status.state)),
         Cell::new(step.map_or_else(String::new, |step| step.to_string())),
         Cell::new(age),
         Cell::new(status.usage.total().to_string()),
@@ -176,6 +176,14 @@ fn row(task: &TaskView, step: Option<u32>, look: Look) -> Vec<Cell> {
         ]);
     }
     cells
+}
+
+/// The state, and of a task that sleeps on a failure what that is.
+fn state(status: &TaskStatus) -> String {
+    match status.sleeping.as_ref().and_then(|sleeping| sleeping.error.as_ref()) {
+        Some(error) => format!("{} ({})", status.state, error.code),
+        None => status.state.clone(),
+    }
 }
 
 fn state_tone(state: &str) -> Tone {

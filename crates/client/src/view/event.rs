@@ -62,6 +62,9 @@ pub enum EventBody {
         run: String,
         #[serde(rename = "until")]
         until_ms: i64,
+        /// What it waits to pass, if something failed.
+        #[serde(default)]
+        failure: Option<FailureView>,
     },
     RunReady {
         run: String,

@@ -111,6 +111,8 @@ pub struct TaskStatus {
     /// What a waiting task waits for; told of one task, not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleeping: Option<Sleeping>,
     #[serde(default)]
     pub usage: UsageView,
     /// The place of the last event in the task's log.
@@ -125,6 +127,15 @@ pub struct WaitingFor {
     /// `input`, `approval` or `quarantine`.
     pub kind: String,
     pub summary: String,
+}
+
+/// Until when a task sleeps, and what is to have passed by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sleeping {
+    #[serde(default)]
+    pub until: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<FailureView>,
 }
 
 /// What a task has to show; there are more keys for the task of a system.

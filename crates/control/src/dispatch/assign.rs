@@ -28,8 +28,9 @@ impl Control {
             Some((step, context)) => (begun(claimed, step), context),
             None => self.resumed(claimed).await?,
         };
-        self.meter.assigned(&view.run);
-        self.leases.put(view.clone());
+        if self.leases.put(view.clone()) {
+            self.meter.assigned(&view.run);
+        }
         Ok(Assignment {
             trace: view.task.request.trace.clone(),
             run: view.run,

@@ -12,7 +12,7 @@ use ostler_link::{Caller, LinkError, RegisterRequest, Registered};
 use ostler_store::StoreExt;
 
 use super::unavailable;
-use crate::{Control, spans, workers::worker_key};
+use crate::{Control, workers::worker_key};
 
 impl Control {
     pub(super) async fn register(&self, request: RegisterRequest) -> Result<Registered, LinkError> {
@@ -67,7 +67,7 @@ impl Control {
             let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) else { continue };
             if let Some((view, bundle)) = self.taking(run.id, lease, Cause::Restarted).await? {
                 views.push(view);
-                told.push(spans::told(&self.config.telemetry, &bundle));
+                told.push(self.spans_of(&bundle).await);
                 bundles.push(bundle);
             }
         }

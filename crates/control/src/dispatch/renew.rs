@@ -45,7 +45,9 @@ impl Control {
         let is_new = |run: &&Run| held.contains(&(run.id, run.epoch)) && !self.leases.knows(run.id);
         for run in leased.iter().filter(is_new) {
             let view = self.store.run_view(run.id).await.map_err(unavailable)?;
-            view.into_iter().for_each(|view| self.leases.put(*view));
+            if let Some(view) = view {
+                self.leases.put(*view);
+            }
         }
         Ok(())
     }

@@ -33,6 +33,9 @@ pub enum Leave {
     },
     Sleep {
         until: Timestamp,
+        /// What has to pass first, if something failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Failure>,
     },
     /// The worker stops; someone else goes on.
     GiveBack,
@@ -66,9 +69,10 @@ pub fn leave(
             let bundle = bundle.expect(inputs).write(Write::Blocker(blocker));
             set(bundle.event(run.task, now, body), view, next, now)
         }
-        Leave::Sleep { until } => {
-            let body = EventBody::RunSleeping { run: run.id, until };
-            let next = run.moved(RunState::Sleeping { until });
+        Leave::Sleep { until, why } => {
+            run.slept_in_row = run.slept_in_row.saturating_add(u32::from(why.is_some()));
+            let body = EventBody::RunSleeping { run: run.id, until, failure: why.clone() };
+            let next = run.moved(RunState::Sleeping { until, why });
             set(bundle.expect(inputs).event(run.task, now, body), view, next, now)
         }
         Leave::GiveBack => {
@@ -92,6 +96,7 @@ fn fail(
 ) -> Bundle {
     run.failures += 1;
     if failure.is_retryable() && run.retry.allows(run.failures) {
+        run.slept_in_row = 0;
         let bundle = intend_again(bundle, &mut run, now);
         let delay = run.retry.delay(run.failures, failure.retry_after(), random);
         let not_before = now.after(delay);

@@ -6,7 +6,7 @@ use crate::{Bundle, Command, EventBody, Timestamp, Write, event::ReadyReason};
 /// Makes a delayed or sleeping run ready, if it is due.
 pub fn wake(view: &RunView, now: Timestamp) -> Result<Bundle, Illegal> {
     match view.run.state {
-        RunState::Queued { ready: Ready::NotBefore { at } } | RunState::Sleeping { until: at }
+        RunState::Queued { ready: Ready::NotBefore { at } } | RunState::Sleeping { until: at, .. }
             if at <= now =>
         {
             Ok(ready(Command::Wake, view, ReadyReason::Due, now))

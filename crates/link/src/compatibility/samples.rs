@@ -106,7 +106,7 @@ fn requests() -> Vec<Request> {
             kind: BlockerKind::Input,
             summary: "which one?".into(),
         },
-        Leave::Sleep { until: at(9_000) },
+        Leave::Sleep { until: at(9_000), why: Some(failure()) },
         Leave::GiveBack,
     ];
     let leaves = leaves.map(|leave| {
@@ -292,6 +292,7 @@ fn run() -> Run {
         worker: Some("worker-1".into()),
         failures: 1,
         lost_in_row: 1,
+        slept_in_row: 2,
         journal: 6,
         last_write: Some((2, 6)),
         next_step: 3,
@@ -383,6 +384,7 @@ fn failure() -> Failure {
         class: ErrorClass::Transient,
         message: "too many requests".into(),
         retry_after_ms: Some(1_500),
+        spent: None,
     }
 }
 

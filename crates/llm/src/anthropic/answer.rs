@@ -88,7 +88,11 @@ impl Reading for Answer {
     fn take(&mut self, peer: &Peer, draft: &mut Draft, json: &[u8]) -> Result<(), Failure> {
         let event: Event = peer.read(json)?;
         match event {
-            Event::MessageStart { message } => self.counts.take(&message["usage"]),
+            Event::MessageStart { message } => {
+                self.counts.take(&message["usage"]);
+                draft.usage = self.counts.usage();
+                draft.identify(message.get("id"), message.get("model"));
+            }
             Event::ContentBlockStart { index, content_block } => self.begin(draft, index, content_block),
             Event::ContentBlockDelta { index, delta } => self.go_on(draft, index, delta),
             Event::ContentBlockStop { index } => self.close(draft, index),
@@ -102,6 +106,7 @@ impl Reading for Answer {
                     }
                     self.begin(draft, index, block);
                 }
+                draft.identify(end.get("id"), end.get("model"));
                 self.end(draft, &end, &end["usage"]);
             }
             Event::Other => {}

@@ -97,8 +97,12 @@ fn put_thinking(
 ) -> Result<(), Failure> {
     let mode = options.take("thinking");
     let display = options.take("thinking_display");
-    let budget = options.take("thinking_budget").and_then(|budget| budget.as_u64());
-    let max_tokens = options.take("max_tokens").and_then(|max| max.as_u64());
+    let budget = take_count(options, "thinking_budget")?;
+    let max_tokens = take_count(options, "max_tokens")?;
+    if display.is_some() && mode.is_none() && budget.is_none() {
+        let expected = "left out, unless `thinking` or `thinking_budget` says that it thinks";
+        return Err(options.invalid("thinking_display", expected));
+    }
     let least = budget.unwrap_or(0);
     if max_tokens.is_some_and(|max| max <= least) {
         return Err(options.invalid("max_tokens", "larger than `thinking_budget`, which is a part of it"));
@@ -116,6 +120,15 @@ fn put_thinking(
     }
     body.insert("thinking".into(), thinking);
     Ok(())
+}
+
+/// A number of tokens.
+fn take_count(options: &mut Options, name: &str) -> Result<Option<u64>, Failure> {
+    let Some(value) = options.take(name) else { return Ok(None) };
+    match value.as_u64().filter(|count| *count > 0) {
+        Some(count) => Ok(Some(count)),
+        None => Err(options.invalid(name, "a whole number above 0")),
+    }
 }
 
 /// The last answer called tools and shows no thinking: another vendor gave it, or this one before it was asked to think.

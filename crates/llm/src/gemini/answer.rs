@@ -23,6 +23,8 @@ struct Chunk {
     candidates: Vec<Candidate>,
     usage_metadata: Option<Value>,
     prompt_feedback: Value,
+    response_id: Value,
+    model_version: Value,
     error: Option<Value>,
 }
 
@@ -47,6 +49,7 @@ impl Reading for Answer {
         if let Some(error) = &chunk.error {
             return Err(error::in_answer(peer, error));
         }
+        draft.identify(Some(&chunk.response_id), Some(&chunk.model_version));
         if let Some(usage) = &chunk.usage_metadata {
             draft.usage = read_usage(usage);
         }

@@ -28,6 +28,8 @@ struct State {
     turns: Turns,
     breaker: Breaker,
     wakers: BTreeMap<Ticket, Waker>,
+    /// When a call last came or went.
+    used_at: Duration,
 }
 
 /// Why a call can't be made now.
@@ -64,6 +66,7 @@ impl Desk {
         let (rules, began) = (Rules::of(limits), runtime.monotonic());
         let first = {
             let mut state = self.lock();
+            state.used_at = began;
             if let Some(for_) = state.breaker.closed_for(began, &rules) {
                 return Err(Refused::CircuitOpen { for_ });
             }
@@ -84,6 +87,10 @@ impl Desk {
     pub(super) fn is_idle(&self, now: Duration) -> bool {
         let mut state = self.lock();
         state.breaker.is_untroubled() && state.turns.is_idle(now)
+    }
+
+    pub(super) fn used_at(&self) -> Duration {
+        self.lock().used_at
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -186,6 +193,7 @@ impl Permit {
         let now = self.runtime.monotonic();
         let (next, change) = {
             let mut state = self.desk.lock();
+            state.used_at = now;
             state.turns.end(self.booking, tokens);
             let change = state.breaker.report(self.pass, verdict, now, &self.rules);
             (state.call_next(), change)

@@ -30,6 +30,7 @@ impl Gateway for Scripted {
                 blocks: vec![Block::Text { text: "yes".into() }],
                 finish: Finish::Stop,
                 usage: None,
+                identity: Default::default(),
             })),
         };
         Box::pin(stream::once(async { last }))
@@ -125,4 +126,19 @@ fn endpoints_that_nothing_is_known_of_are_forgotten() {
         drop(first(&mut gateway.stream(request(ModelLimits::default(), &number.to_string()))));
     }
     assert_eq!(gateway.desks.lock().unwrap().len(), 10);
+}
+
+#[test]
+fn endpoints_that_had_trouble_are_forgotten_by_age_and_the_youngest_are_kept() {
+    let clock = Arc::new(Clock::default());
+    let scripted = Scripted { fails_with: Some("model_server_error"), ..Scripted::default() };
+    let gateway = Limited::new(scripted, Arc::clone(&clock) as Arc<dyn Runtime>);
+    for number in 0..2 * ROOM {
+        clock.advance(Duration::from_secs(1));
+        failure(&gateway, request(ModelLimits::default(), &number.to_string()));
+    }
+    let desks = gateway.desks.lock().unwrap();
+    assert!((ROOM - ROOM_LEFT..=ROOM).contains(&desks.len()), "{}", desks.len());
+    let is_kept = |number: usize| desks.keys().any(|key| key[3] == number.to_string());
+    assert!(is_kept(2 * ROOM - 1) && is_kept(2 * ROOM - ROOM / 2) && !is_kept(0));
 }

@@ -160,3 +160,16 @@ fn an_option_it_does_not_know_is_refused() {
         assert_eq!((failure.class, failure.code.as_str()), (ErrorClass::Permanent, code));
     }
 }
+
+#[test]
+fn an_address_or_a_key_is_meant_for_another() {
+    let mut with_address = request(vec![user("hi")], vec![]);
+    with_address.endpoint.base_url = "https://models.example".into();
+    let mut with_key = request(vec![user("hi")], vec![]);
+    with_key.endpoint.secret_ref = Some("model-key".into());
+    for (request, field) in [(with_address, "`base_url`"), (with_key, "`auth`")] {
+        let failure = run(request).unwrap_err();
+        assert_eq!((failure.class, failure.code.as_str()), (ErrorClass::Permanent, "model_bad_endpoint"));
+        assert!(failure.message.contains(field) && failure.message.contains("`mock`"), "{failure}");
+    }
+}

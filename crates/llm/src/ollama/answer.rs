@@ -26,6 +26,7 @@ struct Line {
     done_reason: Option<String>,
     prompt_eval_count: Option<Number>,
     eval_count: Option<Number>,
+    model: Value,
     error: Option<Value>,
 }
 
@@ -57,6 +58,8 @@ impl Reading for Answer {
         if let Some(error) = &line.error {
             return Err(error::in_answer(peer, error));
         }
+        // It has no names for its answers.
+        draft.identify(None, Some(&line.model));
         self.take_said(draft, line.message);
         if line.done {
             draft.finish = Some(match line.done_reason.as_deref() {

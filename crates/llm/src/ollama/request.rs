@@ -38,7 +38,15 @@ pub(super) fn body(
     options.move_to(&mut body, "keep_alive", "keep_alive");
     // Otherwise the server would quietly leave out the beginning of a conversation that is too long.
     body.insert("truncate".into(), options.take("truncate").unwrap_or(Value::Bool(false)));
-    if let Some(think) = options.take("think").or_else(|| options.take("reasoning_effort")) {
+    let think = match (options.take("think"), options.take("reasoning_effort")) {
+        (Some(_), Some(_)) => {
+            return Err(
+                options.invalid("think", "left out where `reasoning_effort` is given: both say one thing")
+            );
+        }
+        (think, effort) => think.or(effort),
+    };
+    if let Some(think) = think {
         body.insert("think".into(), flag_or_word(think));
     }
     let mut sampling = Map::new();
@@ -123,4 +131,41 @@ fn tool(offer: &ToolOffer, names: &ToolNames) -> Value {
         "description": offer.description,
         "parameters": schema::parameters(&offer.schema),
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_kernel::plan::ModelPlan;
+
+    use super::*;
+
+    fn wire(options: &[(&str, &str)]) -> Result<Value, Failure> {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let endpoint = ModelPlan {
+            endpoint: "main".into(),
+            provider: "ollama".into(),
+            model: "m".into(),
+            options: options.iter().map(owned).collect(),
+            ..ModelPlan::default()
+        };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages: vec![],
+            tools: vec![],
+            output_schema: None,
+            request_id: String::new(),
+        };
+        let options = Options::read(&request.endpoint, &[super::super::OPTIONS])?;
+        Ok(serde_json::from_slice(&body(&request, &ToolNames::new(&[]), options)?).unwrap())
+    }
+
+    #[test]
+    fn how_much_it_thinks_is_said_once() {
+        assert_eq!(wire(&[("think", "true")]).unwrap()["think"], true);
+        assert_eq!(wire(&[("reasoning_effort", "low")]).unwrap()["think"], "low");
+        let failure = wire(&[("think", "true"), ("reasoning_effort", "low")]).unwrap_err();
+        assert_eq!(failure.code, "model_option_invalid");
+        assert!(failure.message.contains("`reasoning_effort`"), "{failure}");
+    }
 }

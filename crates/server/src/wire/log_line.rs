@@ -32,7 +32,10 @@ pub fn what(body: &EventBody) -> String {
             format!("failed for the {failures}. time, tried again at {not_before}: {}", one_line(failure))
         }
         EventBody::RunWaiting { summary, .. } => format!("waiting: {}", flat(summary)),
-        EventBody::RunSleeping { until, .. } => format!("sleeping until {until}"),
+        EventBody::RunSleeping { until, failure, .. } => {
+            let why = failure.as_ref().map(|failure| format!(": {}", one_line(failure)));
+            format!("sleeping until {until}{}", why.unwrap_or_default())
+        }
         EventBody::RunReady { reason, .. } => format!("ready: {}", ready(*reason)),
         EventBody::InputAccepted { input, .. } => format!("input {input} accepted"),
         EventBody::MessageSent { message, .. } => {

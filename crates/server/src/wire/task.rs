@@ -127,6 +127,8 @@ struct Status<'a> {
     error: Option<ErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<WaitingFor<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sleeping: Option<Sleeping<'a>>,
     usage: Usage,
     last_event: u64,
     observed_generation: u64,
@@ -174,6 +176,15 @@ const GENERATION: u64 = 1;
 struct WaitingFor<'a> {
     kind: BlockerKind,
     summary: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Sleeping<'a> {
+    #[serde(serialize_with = "as_text")]
+    until: Timestamp,
+    /// What it waits to pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -317,12 +328,29 @@ fn status(task: &Task, last_event: u64, archived_at: Option<Timestamp>) -> Statu
         last_error: last_error(task),
         error: task.failure.as_ref().map(error),
         waiting_for: None,
+        sleeping: sleeping(&task.state),
         usage: task.usage,
         last_event,
         observed_generation: GENERATION,
         archived_at,
         shortened: Vec::new(),
         details: None,
+    }
+}
+
+fn sleeping(state: &TaskState) -> Option<Sleeping<'_>> {
+    match state {
+        TaskState::Sleeping { until, why } => {
+            Some(Sleeping { until: *until, error: why.as_ref().map(error) })
+        }
+        TaskState::Queued
+        | TaskState::Running
+        | TaskState::Waiting { .. }
+        | TaskState::Succeeded
+        | TaskState::Failed
+        | TaskState::DeadLetter
+        | TaskState::Cancelled
+        | TaskState::Dropped { .. } => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{env, fs};
 
+use ostler_kernel::{Failure, run::end::Leave};
 use serde_json::{Value, json};
 
 use super::{
@@ -149,4 +150,68 @@ async fn what_a_task_tells_is_as_it_is_described() {
 fn an_answer_of_another_type_would_be_noticed() {
     let answer = json!({"metadata": {"name": "t"}, "status": {"attempts": "three"}});
     check_described(&closed(ostler_server::description()), "/v1/tasks/{task}/status", &answer);
+}
+
+/// Names and labels that dashboards know; `orloj_wasm_fuel_consumed` will come with such tools.
+const KNOWN: [(&str, &str, &[&str]); 8] = [
+    ("orloj_task_duration_seconds", "histogram", &["namespace", "system", "status"]),
+    ("orloj_agent_step_duration_seconds", "histogram", &["agent", "step_type"]),
+    ("orloj_tokens_used_total", "counter", &["agent", "model", "type"]),
+    ("orloj_messages_total", "counter", &["phase", "agent"]),
+    ("orloj_deadletters_total", "counter", &[]),
+    ("orloj_retries_total", "counter", &[]),
+    ("orloj_inflight_messages", "gauge", &[]),
+    ("orloj_tool_execution_duration_seconds", "histogram", &["tool", "outcome"]),
+];
+
+#[test]
+fn figures_have_the_names_and_labels_that_dashboards_know() {
+    let metrics = ostler_server::metrics();
+    for (name, kind, labels) in KNOWN {
+        let metric = metrics.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name}"));
+        assert_eq!(metric.kind, kind, "{name}");
+        assert_eq!(metric.labels, labels, "{name}");
+    }
+    let n_known = metrics.iter().filter(|metric| metric.name.starts_with("orloj_")).count();
+    assert_eq!(n_known, KNOWN.len());
+}
+
+#[tokio::test]
+async fn a_message_is_counted_in_each_phase_that_it_comes_to() {
+    let place = Place::with_agent().await;
+    let task = |retry: u32| {
+        json!({
+            "apiVersion": "ostler.dev/v1", "kind": "Task",
+            "spec": {"agent": "helper", "input": {"message": "hi"}, "retry": {"max_attempts": retry, "backoff": "1ms"}},
+        })
+    };
+    let mut worker = Worker::new(&place).await;
+    let failed = |failure: Failure| Leave::Failed { failure };
+    let busy = || Failure::transient("model_overloaded", "later");
+    // One is tried again and then a dead letter, one fails for good, one is cancelled, one ends well.
+    place.post("/v1/tasks", &task(2)).await;
+    for _ in 0..2 {
+        let held = worker.claim().await;
+        worker.leave(held, failed(busy())).await;
+    }
+    place.post("/v1/tasks", &task(1)).await;
+    let held = worker.claim().await;
+    worker.leave(held, failed(Failure::permanent("model_auth", "no"))).await;
+    let queued = place.task().await;
+    place.post(&format!("/v1/tasks/{queued}/cancel"), &json!({})).await;
+    place.task().await;
+    let held = worker.claim().await;
+    worker.finish(held, "done").await;
+    let text = String::from_utf8(place.get("/metrics").await.body).unwrap();
+    let prefix = "orloj_messages_total{phase=\"";
+    let counted: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(prefix))
+        .map(|rest| rest.replace("\",agent=\"helper\"}", ""))
+        .collect();
+    let expected =
+        ["cancelled 1", "deadletter 1", "failed 1", "queued 4", "retrypending 1", "running 4", "succeeded 1"];
+    assert_eq!(counted, expected);
+    assert!(text.lines().any(|line| line == "orloj_deadletters_total 1"), "{text}");
+    assert!(text.lines().any(|line| line == "orloj_retries_total 1"), "{text}");
 }

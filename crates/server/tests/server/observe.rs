@@ -1,5 +1,6 @@
 //! What a task and an agent tell of themselves: messages, figures, trace, logs; and what is not there yet.
 
+use ostler_kernel::{Failure, Timestamp, run::end::Leave};
 use serde_json::{Value, json};
 
 use super::{
@@ -147,4 +148,50 @@ async fn what_is_not_there_yet_says_so_by_name() {
     let path = format!("/v1/workers/{}/status", worker.caller().worker);
     assert_eq!(place.get(&path).await.json()["status"]["standing"], "open");
     check(&place.put(&path, "if-match: 1\r\n", &json!({"status": {}})).await, 422, "not_available", "worker");
+}
+
+#[tokio::test]
+async fn a_task_that_sleeps_says_until_when_and_on_what() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    let failure = Failure::transient("model_rate_limited", "come back in a day");
+    let until = Timestamp::from_millis(4_102_444_800_000);
+    worker.leave(held, Leave::Sleep { until, why: Some(failure) }).await;
+    let told = json!({
+        "until": "2100-01-01T00:00:00.000Z",
+        "error": {"code": "model_rate_limited", "class": "transient", "message": "come back in a day"},
+    });
+    let task = place.get(&format!("/v1/tasks/{name}")).await.json();
+    assert_eq!((&task["status"]["state"], &task["status"]["sleeping"]), (&json!("sleeping"), &told));
+    let listed = place.get("/v1/tasks").await.json();
+    assert_eq!(listed["items"][0]["status"]["sleeping"], told, "in lists too");
+    let log = place.get(&format!("/v1/tasks/{name}/logs")).await.json();
+    let expected = "sleeping until 2100-01-01T00:00:00.000Z: model_rate_limited: come back in a day";
+    assert!(log.to_string().contains(expected), "{log}");
+    place.post(&format!("/v1/tasks/{name}/cancel"), &json!({})).await;
+    let task = place.get(&format!("/v1/tasks/{name}")).await.json();
+    assert_eq!(task["status"]["sleeping"], Value::Null, "{task}");
+}
+
+#[tokio::test]
+async fn sleeps_in_a_row_are_counted_until_a_step_is_finished() {
+    let place = Place::with_agent().await;
+    place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let sleep = |why: bool| {
+        let why = why.then(|| Failure::transient("model_rate_limited", "later"));
+        Leave::Sleep { until: Timestamp::from_millis(0), why }
+    };
+    let mut held = worker.claim().await;
+    for slept in 1..=3 {
+        worker.leave(held, sleep(true)).await;
+        held = worker.claim().await;
+        assert_eq!((held.run().slept_in_row, held.run().failures), (slept, 0), "it uses no retry");
+    }
+    worker.step(&mut held).await;
+    worker.leave(held, sleep(false)).await;
+    let held = worker.claim().await;
+    assert_eq!(held.run().slept_in_row, 0);
 }

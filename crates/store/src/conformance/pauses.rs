@@ -59,7 +59,7 @@ pub async fn a_sleeper_wakes_for_an_input(world: World) {
     let view = world.running().await;
     world.must(world.sleep(&view, later(&world, 3600))).await;
     let view = world.view(view.run.id).await;
-    assert_eq!(view.task.state, TaskState::Sleeping { until: later(&world, 3600) });
+    assert_eq!(view.task.state, TaskState::Sleeping { until: later(&world, 3600), why: None });
     world.must(world.input(&view, "wake up")).await;
     assert_eq!(world.store.next_due().await, Ok(None));
     let view = world.claimed_by_anyone(view.run.id).await;

@@ -74,6 +74,11 @@ fn end(page: &mut Page, task: &TaskView) {
             );
         }
     }
+    if let Some(sleeping) = &status.sleeping {
+        page.section("sleeps");
+        page.toned("until", &sleeping.until, Tone::Pending);
+        page.toned("why", &sleeping.error.as_ref().map(words::failure).unwrap_or_default(), Tone::Pending);
+    }
     let failure = status.error.as_ref().map(words::failure).or_else(|| status.last_error.clone());
     if let Some(failure) = failure {
         page.section("error");

@@ -18,7 +18,7 @@ use ratatui::{
         terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
     },
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{
     draw::{self, Look},
@@ -60,6 +60,8 @@ pub async fn run(mut state: State, feed: Feed, app: &App) -> Result<Exit, Comman
         // The screen is gone: then so are we, at the next await.
         let _ = happens.send(happening).await;
     });
+    let (wanted, wants) = watch::channel(None);
+    let fetching = fetch_steps(&feed, wants, &happens);
     let showing = async {
         screen.draw(&state, look)?;
         while let Some(happening) = happenings.recv().await {
@@ -85,7 +87,7 @@ pub async fn run(mut state: State, feed: Feed, app: &App) -> Result<Exit, Comman
             if !goes_on {
                 return Ok(());
             }
-            ask_for_steps(&state, &feed, &happens).await;
+            ask_for_steps(&state, &wanted);
             screen.draw(&state, look)?;
         }
         Ok(())
@@ -93,22 +95,59 @@ pub async fn run(mut state: State, feed: Feed, app: &App) -> Result<Exit, Comman
     let shown: Result<(), CommandError> = tokio::select! {
         shown = showing => shown,
         () = following => Ok(()),
+        () = fetching => Ok(()),
     };
     drop(screen);
     drop(keys);
     shown.map(|()| Exit::Ok)
 }
 
+/// A task whose steps are to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    namespace: String,
+    uid: String,
+    /// The picture that they belong to.
+    at: i64,
+}
+
 /// The steps of the task that is open, each time the picture is a new one.
-async fn ask_for_steps(state: &State, feed: &Feed, happens: &mpsc::Sender<Happening>) {
+fn ask_for_steps(state: &State, wanted: &watch::Sender<Option<Wanted>>) {
     let Some(detail) = &state.detail else { return };
     if state.link != Link::Live || detail.steps_at == Some(state.now_ms) {
         return;
     }
-    if let Ok(steps) = feed.steps(&detail.row.namespace, &detail.row.uid).await {
-        let uid = detail.row.uid.clone();
-        // Full means that there is enough to show already.
-        let _ = happens.try_send(Happening::Steps { uid, steps });
+    let (namespace, uid) = (detail.row.namespace.clone(), detail.row.uid.clone());
+    let want = Some(Wanted { namespace, uid, at: state.now_ms });
+    wanted.send_if_modified(|former| {
+        let is_new = *former != want;
+        *former = want;
+        is_new
+    });
+}
+
+/// Fetches what is wanted beside the screen, which goes on whether the server answers or not.
+async fn fetch_steps(
+    feed: &Feed,
+    mut wants: watch::Receiver<Option<Wanted>>,
+    happens: &mpsc::Sender<Happening>,
+) {
+    while wants.changed().await.is_ok() {
+        loop {
+            let Some(want) = wants.borrow_and_update().clone() else { break };
+            let mut others = wants.clone();
+            let another = |now: &Option<Wanted>| now.as_ref().is_some_and(|now| now.uid != want.uid);
+            let steps = tokio::select! {
+                steps = feed.steps(&want.namespace, &want.uid) => steps,
+                // Somebody has turned to another task meanwhile.
+                Ok(_) = others.wait_for(another) => continue,
+            };
+            if let Ok(steps) = steps {
+                // The screen is gone: then so are we, at the next await.
+                let _ = happens.send(Happening::Steps { uid: want.uid, steps }).await;
+            }
+            break;
+        }
     }
 }
 

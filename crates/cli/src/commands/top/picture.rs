@@ -70,7 +70,9 @@ fn row(task: &TaskView, now_ms: i64) -> Row {
     let created = clock::parse(&task.metadata.created_at).unwrap_or(now_ms);
     let doer = task.spec.system.clone().unwrap_or_else(|| task.spec.agent.clone());
     let waiting = task.status.waiting_for.as_ref().map(|waiting| waiting.summary.as_str());
-    let about = waiting.or(task.status.last_error.as_deref()).unwrap_or_default();
+    let sleeping = task.status.sleeping.as_ref().and_then(|sleeping| sleeping.error.as_ref());
+    let sleeping = sleeping.map(|error| format!("{}: {}", error.code, error.message));
+    let about = waiting.or(sleeping.as_deref()).or(task.status.last_error.as_deref()).unwrap_or_default();
     Row {
         uid: task.metadata.uid.clone(),
         namespace: task.metadata.namespace.clone(),

@@ -1,5 +1,7 @@
 //! All that the screen shows and all that can change it. Drawing looks at it, keys and looks at the server move it.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use ostler_client::StepView;
 
@@ -74,7 +76,41 @@ pub struct State {
     pub detail: Option<Detail>,
     /// Tokens per minute, as the last looks tell it.
     pub rate: Option<u64>,
+    meter: Meter,
     last_tokens: Option<(i64, u64)>,
+}
+
+/// Adds up the tokens that tasks have come to use while somebody looked. Tasks come into the picture and leave it, so that
+/// the sum of those in it says nothing about time.
+#[derive(Default)]
+struct Meter {
+    /// Of each task in the picture before.
+    before: Option<BTreeMap<String, u64>>,
+    /// When the youngest task was made that was ever in the picture.
+    youngest: String,
+    counted: u64,
+}
+
+impl Meter {
+    fn read(&mut self, picture: &Picture) -> u64 {
+        let now: BTreeMap<String, u64> =
+            picture.tasks.iter().map(|task| (task.metadata.uid.clone(), task.status.usage.total())).collect();
+        let Meter { before, youngest, counted } = self;
+        for task in before.iter().flat_map(|before| picture.tasks.iter().map(move |task| (before, task))) {
+            let (before, task) = task;
+            let total = task.status.usage.total();
+            // One that was there all the time, and is only now in the picture, may have used its tokens long ago.
+            let is_new = task.metadata.created_at > *youngest;
+            let former = before.get(&task.metadata.uid).copied().unwrap_or(if is_new { 0 } else { total });
+            *counted = counted.saturating_add(total.saturating_sub(former));
+        }
+        let newest = picture.tasks.iter().map(|task| &task.metadata.created_at).max();
+        if let Some(newest) = newest.filter(|newest| *newest > youngest) {
+            youngest.clone_from(newest);
+        }
+        *before = Some(now);
+        *counted
+    }
 }
 
 /// What a key asks for.
@@ -108,6 +144,7 @@ impl State {
             selected: Some(0),
             detail: None,
             rate: None,
+            meter: Meter::default(),
             last_tokens: None,
         }
     }
@@ -126,7 +163,7 @@ impl State {
         if self.is_paused {
             return;
         }
-        let tokens = picture.usage().total();
+        let tokens = self.meter.read(&picture);
         if let Some((at, before)) = self.last_tokens
             && now_ms > at
         {
@@ -207,3 +244,36 @@ impl State {
 
 /// The rate is that of so long at most.
 const RATE_OVER_MS: i64 = 15_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn picture(tasks: &[(&str, u32, u64)]) -> Picture {
+        let task = |(uid, made, tokens): &(&str, u32, u64)| {
+            serde_json::from_value(json!({
+                "apiVersion": "ostler.dev/v1", "kind": "Task",
+                "metadata": { "name": uid, "namespace": "default", "uid": uid, "createdAt": format!("2026-01-01T00:00:{made:02}Z") },
+                "spec": { "agent": "a", "input": {} },
+                "status": { "state": "running", "usage": { "input_tokens": tokens, "output_tokens": 0 } },
+            }))
+            .unwrap()
+        };
+        Picture { tasks: tasks.iter().map(task).collect(), ..Picture::default() }
+    }
+
+    #[test]
+    fn the_rate_is_of_what_was_used_while_somebody_looked() {
+        let mut state = State::new(String::new(), String::new(), Sort::Age);
+        state.saw(picture(&[("a", 1, 5_000), ("b", 2, 100)]), 0);
+        assert_eq!(state.rate, None);
+        // The large one falls out of the picture; a new one comes, and the other goes on.
+        state.saw(picture(&[("b", 2, 300), ("c", 3, 50)]), 1_000);
+        assert_eq!(state.rate, Some(250 * 60));
+        // One that was there before anybody looked comes into it.
+        state.saw(picture(&[("b", 2, 300), ("c", 3, 60), ("old", 1, 9_000)]), 2_000);
+        assert_eq!(state.rate, Some(260 * 30));
+    }
+}

@@ -140,3 +140,18 @@ fn images_stand_where_they_were_shown() {
     assert_eq!(body["messages"][0]["content"][1], picture);
     assert_eq!(body["messages"][2]["content"][0]["content"][1], picture);
 }
+
+#[test]
+fn what_would_mean_nothing_is_refused() {
+    let refused = |options: &[(&str, &str)]| {
+        let failure = wire(vec![(Role::User, vec![text("hi")])], 0, options).unwrap_err();
+        assert_eq!(failure.code, "model_option_invalid");
+        failure.message
+    };
+    for (name, value) in [("max_tokens", "-1"), ("max_tokens", "0"), ("thinking_budget", "-5")] {
+        let message = refused(&[(name, value)]);
+        assert!(message.contains(&format!("`{name}`")) && message.contains("above 0"), "{message}");
+    }
+    let message = refused(&[("thinking_display", "summarized")]);
+    assert!(message.contains("`thinking_display`") && message.contains("`thinking_budget`"), "{message}");
+}

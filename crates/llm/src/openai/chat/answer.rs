@@ -35,6 +35,7 @@ impl Reading for Answer {
         if let Some(error) = &chunk.error {
             return Err(error::in_answer(peer, error));
         }
+        draft.identify(Some(&chunk.id), Some(&chunk.model));
         if let Some(usage) = chunk.usage {
             draft.usage = read_usage(&usage);
         }

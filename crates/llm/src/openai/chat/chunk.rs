@@ -11,6 +11,11 @@ use serde_json::{Number, Value};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk {
+    /// Of the whole answer; each event repeats it.
+    #[serde(default)]
+    pub(super) id: Value,
+    #[serde(default)]
+    pub(super) model: Value,
     #[serde(default)]
     pub(super) choices: Option<Vec<Choice>>,
     #[serde(default)]

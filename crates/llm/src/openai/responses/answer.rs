@@ -34,6 +34,10 @@ impl Reading for Answer {
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
             return Err(error::in_answer(peer, error));
         }
+        let response = event.get("response").unwrap_or(&event);
+        if response.get("object").is_some() || response.get("status").is_some() {
+            draft.identify(response.get("id"), response.get("model"));
+        }
         match event.get("type").and_then(Value::as_str) {
             Some(kind) => self.take_event(peer, draft, kind, &event),
             None if event.get("output").is_some() => self.take_end(peer, draft, &event),

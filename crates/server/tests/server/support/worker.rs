@@ -121,10 +121,15 @@ impl Worker {
     }
 
     /// Lets somebody else go on with it.
-    pub async fn give_back(&self, mut held: Held) {
+    pub async fn give_back(&self, held: Held) {
+        self.leave(held, Leave::GiveBack).await;
+    }
+
+    /// Leaves it as it stands, however.
+    pub async fn leave(&self, mut held: Held, leave: Leave) {
         held.written += 1;
         let (caller, key) = (self.caller.clone(), key(&held));
-        let (progress, leave) = (Progress::default(), Leave::GiveBack);
+        let progress = Progress::default();
         self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
     }
 
