@@ -187,11 +187,6 @@ pub struct Illegal {
     pub state: RunTag,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 impl RunState {
     pub fn tag(&self) -> RunTag {
         match self {
