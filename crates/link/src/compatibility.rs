@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{Request, grpc::Answer};
 
 /// A message, as it stands on the wire.
+#[expect(clippy::large_enum_variant, reason = "a few dozen samples")]
 enum Message {
     Request(Request),
     Answer(Answer),

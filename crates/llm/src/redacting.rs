@@ -203,7 +203,12 @@ mod tests {
 
     /// The blocks of an answer as they are kept.
     async fn kept(blocks: Vec<Block>) -> Vec<Block> {
-        let done = Part::Done(Completion { blocks, finish: Finish::ToolCalls, usage: None });
+        let done = Part::Done(Completion {
+            blocks,
+            finish: Finish::ToolCalls,
+            usage: None,
+            identity: Identity::default(),
+        });
         let mut seen = parts(vec![Ok(done)]).await;
         let Some(Ok(Part::Done(completion))) = seen.pop() else { panic!("{seen:?}") };
         completion.blocks
