@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ostler_kernel::{
-    Entry, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
+    Entry, Failure, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
     bundle::WriteKey,
     conversation::Block,
     run::{
@@ -91,6 +91,14 @@ impl Worker {
         let (caller, key) = (self.caller.clone(), key(&held));
         let leave = Leave::Ok { output: output.to_owned() };
         self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
+    }
+
+    /// Whatever went wrong may pass by itself.
+    pub async fn fail(&self, mut held: Held) {
+        held.written += 1;
+        let (caller, key) = (self.caller.clone(), key(&held));
+        let leave = Leave::Failed { failure: Failure::transient("overloaded", "try later") };
+        self.port.leave(LeaveRequest { caller, key, progress: Progress::default(), leave }).await.unwrap();
     }
 
     fn done(&self, held: &Held) -> Progress {
