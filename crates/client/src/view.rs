@@ -13,7 +13,8 @@ pub use event::{
 pub use message::MessageView;
 pub use step::{Fallback, Instead, StepId, StepKind, StepOutcome, StepState, StepView, ToolCall};
 pub use task::{
-    TaskMetadata, TaskOutput, TaskRequires, TaskRetry, TaskSpecView, TaskStatus, TaskView, WaitingFor,
+    TaskMessageRetry, TaskMetadata, TaskOutput, TaskRequires, TaskRetry, TaskSpecView, TaskStatus, TaskView,
+    WaitingFor,
 };
 
 /// Why something failed.

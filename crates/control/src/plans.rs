@@ -195,7 +195,11 @@ impl Control {
     ) -> Result<ModelPlan, ControlError> {
         let home = reference.namespace_or(namespace);
         match self.endpoint(home, &reference.name, beside).await? {
-            Some(endpoint) => model_plan(home, endpoint),
+            Some(endpoint) => {
+                let spec = Spec::ModelEndpoint(endpoint.spec.clone());
+                check_available(Kind::ModelEndpoint, &endpoint.name, &spec)?;
+                model_plan(home, endpoint)
+            }
             None if reference.name == BUILT_IN => Ok(built_in_model()),
             None => Err(missing(agent, "ModelEndpoint", reference)),
         }

@@ -105,6 +105,8 @@ ids! {
     InputId = "input", "an input";
     /// What the model sees of a session.
     ContextId = "context", "a context";
+    /// One declared object, whatever it is called.
+    ResourceId = "resource", "a resource";
 }
 
 /// Counts what is made within one millisecond, so that ids sort in the order in which they were made.

@@ -30,7 +30,7 @@ pub use bundle::{Bundle, Command, Expect, Refusal, Write};
 pub use conversation::{Block, Entry, Role};
 pub use event::{Event, EventBody};
 pub use failure::{ErrorClass, Failure};
-pub use ids::{BlobId, BlockerId, ContextId, InputId, RunId, SessionId, StepId, TaskId};
+pub use ids::{BlobId, BlockerId, ContextId, InputId, ResourceId, RunId, SessionId, StepId, TaskId};
 pub use price::Price;
 pub use run::{Run, RunState, RunTag};
 pub use runtime::Runtime;

@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod forget;
 pub mod input;
+mod tries;
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,9 @@ pub struct PastRun {
     pub run: RunId,
     pub session: SessionId,
     pub usage: Usage,
+    /// How many tries at the whole it used up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
 }
 
 /// What was asked for; never changes.
@@ -68,8 +72,17 @@ pub struct TaskRequest {
     pub input: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     pub priority: Priority,
+    /// How often the work of one agent is tried.
     pub retry: RetryPolicy,
+    /// How often the whole is; none where that was declared alike, and the two are one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_retry: Option<RetryPolicy>,
+    /// How often any one agent may be sent to; 0 is no bound. In a line each is once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_turns: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,12 +108,10 @@ impl TaskRequest {
         self.input.values().filter_map(|value| Image::from_data_url(value))
     }
 
-    /// Whether it is the same request as another; how often it is tried and how soon is none of it.
+    /// Whether it is the same request as another; how often it is tried and how soon is none of it. The message is made of
+    /// the input, and not by every version in the same words.
     pub fn asks_the_same(&self, other: &Self) -> bool {
-        self.doer() == other.doer()
-            && self.message == other.message
-            && self.input == other.input
-            && self.session_key == other.session_key
+        self.doer() == other.doer() && self.input == other.input && self.session_key == other.session_key
     }
 
     /// The plans of all who take part in it.
@@ -239,10 +250,16 @@ impl Task {
     /// The task where `ended` is done and `next` goes on.
     pub(crate) fn handed_on(&self, ended: &Run, next: &Run, now: Timestamp) -> Task {
         let mut task = self.clone();
-        task.past.push(PastRun { run: ended.id, session: ended.session, usage: ended.usage });
+        let tries = task.used_up(ended);
+        task.past.push(PastRun { run: ended.id, session: ended.session, usage: ended.usage, tries });
         (task.run, task.session) = (next.id, next.session);
         task.project(next, now)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn state_of(run: &Run) -> TaskState {

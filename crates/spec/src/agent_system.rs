@@ -43,13 +43,13 @@ pub struct GraphNode {
     /// The agents behind this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
-    /// What to wait for where several agents send here.
+    /// What to wait for where several agents send here; where they don't, anything but the default is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<Join>,
     /// Agents that this one may hand parts of its work to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<Reference>,
-    /// What to wait for of the delegates.
+    /// What to wait for of the delegates; where there are none, anything but the default is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delegate_join: Option<Join>,
     /// Asks a person to look at this agent's result before it goes on.

@@ -25,7 +25,8 @@ const ANOTHER: &str = "other than the default";
 /// What this version can't do with a kind.
 pub fn later(kind: Kind) -> &'static [Later] {
     match kind {
-        Kind::Quota | Kind::ModelEndpoint | Kind::Secret => &[],
+        Kind::Quota | Kind::Secret => &[],
+        Kind::ModelEndpoint => MODEL_ENDPOINT,
         Kind::Agent => AGENT,
         Kind::AgentSystem => AGENT_SYSTEM,
         Kind::Task => TASK,
@@ -54,6 +55,8 @@ const WORKER: &[Later] =
     &[part("kind", "a worker registers itself where it is started, and is not declared")];
 
 const SEALED_SECRET: &[Later] = &[part("kind", "it is not kept either: `ostler secret set` keeps values")];
+
+const MODEL_ENDPOINT: &[Later] = &[part("spec.provider", "`bedrock`")];
 
 const AGENT: &[Later] = &[
     part("spec.runner", "other than `react`"),

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
-use crate::kind::Declared;
+use crate::kind::{Declared, Refusals};
+use crate::problem::Problem;
 use crate::reference::SecretRef;
 use crate::resource::check_name;
 use crate::url;
@@ -17,8 +18,8 @@ pub use terms::{Dollars, EndpointBreaker, EndpointLimits, EndpointPrice};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelEndpointSpec {
-    /// `openai`, `anthropic`, `azure-openai`, `gemini`, `ollama`, `openai-compatible` or `mock`; another is refused when it is
-    /// applied.
+    /// `openai`, `anthropic`, `azure-openai`, `gemini`, `ollama`, `openai-compatible` or `mock`; one that nobody knows is refused
+    /// when it is applied.
     #[serde(default = "openai")]
     pub provider: String,
     /// The vendor's own by default. Empty where the provider has no address of its own and none was given.
@@ -117,6 +118,14 @@ impl Declared for ModelEndpointSpec {
             price: fields.optional_child("price", EndpointPrice::read),
             provider,
         }
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        let mut refusals = Refusals::none();
+        let provider = self.provider.trim();
+        let is_bedrock = matches!(provider, "bedrock" | "aws-bedrock");
+        refusals.refuse_if(is_bedrock, "spec.provider", format!("provider {provider}"));
+        refusals.into_problems()
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// Given by the server; what a manifest says is of no account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Raised by every write, of spec, status or metadata.

@@ -25,7 +25,8 @@ pub struct TaskSpec {
     /// A template is never run itself: others are made from it.
     #[serde(default)]
     pub mode: TaskMode,
-    /// What it is about: `message`, else `topic`, else all of it; a value `data:image/png;base64,...` is an image, shown beside it.
+    /// What it is about: every agent is told `message`, else `topic`, and behind it the rest as lines `key: value`; a value
+    /// `data:image/png;base64,...` is an image, shown beside it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub input: BTreeMap<String, String>,
     /// Who waits less long. Waiting overtakes it in the end.
@@ -34,7 +35,8 @@ pub struct TaskSpec {
     /// Bounds the activations of any one agent; 0 is no bound.
     #[serde(default)]
     pub max_turns: u32,
-    /// How often the whole is tried.
+    /// How often the whole is tried: where the tries of `message_retry` are used up, the task goes on from what is done, after
+    /// this pause, and has as many again. Where `message_retry` says the same, or nothing, the two are one.
     #[serde(default)]
     pub retry: TaskRetry,
     /// How often the work of one agent is tried; by default as often as the whole.
@@ -113,6 +115,22 @@ impl TaskRequirements {
 }
 
 impl TaskSpec {
+    /// The names of all that it can say.
+    pub const FIELDS: [&'static str; 12] = [
+        "agent",
+        "system",
+        "mode",
+        "input",
+        "priority",
+        "max_turns",
+        "retry",
+        "message_retry",
+        "requirements",
+        "session",
+        "deadline",
+        "idempotency_key",
+    ];
+
     /// A task for one agent, with everything else at its default.
     pub fn for_agent(agent: Reference, input: BTreeMap<String, String>) -> Self {
         let retry = TaskRetry::default();
@@ -132,14 +150,18 @@ impl TaskSpec {
         }
     }
 
-    /// The text given to the agent: `input.message`, else `input.topic`, else all of the input in sorted lines.
+    /// The text given to every agent: `input.message`, else `input.topic`; behind it the rest of the input in sorted lines.
     pub fn message(&self) -> String {
-        if let Some(message) = self.input.get("message").or_else(|| self.input.get("topic")) {
-            return message.clone();
-        }
-        let told = self.input.iter().filter(|(_, value)| !image::is_image(value));
+        let first = ["message", "topic"].into_iter().find(|key| self.input.contains_key(*key));
+        let text = first.and_then(|key| self.input.get(key)).map_or("", String::as_str);
+        let rest = self.input.iter().filter(|(key, _)| first != Some(key.as_str()));
+        let told = rest.filter(|(_, value)| !image::is_image(value));
         let lines: Vec<String> = told.map(|(key, value)| format!("{key}: {value}")).collect();
-        lines.join("\n")
+        match (text.is_empty(), lines.is_empty()) {
+            (_, true) => text.to_owned(),
+            (true, false) => lines.join("\n"),
+            (false, false) => format!("{text}\n\n{}", lines.join("\n")),
+        }
     }
 
     fn refusals(&self) -> Vec<Problem> {
@@ -158,6 +180,11 @@ impl Default for MessageRetry {
 }
 
 impl MessageRetry {
+    /// Whether it says the same as the task, so that the two are one.
+    pub fn follows(&self, retry: &TaskRetry) -> bool {
+        self.max_attempts == retry.max_attempts && self.backoff == retry.backoff
+    }
+
     /// Unless it says otherwise, a message is tried as often as its task.
     fn following(retry: &TaskRetry) -> Self {
         Self {

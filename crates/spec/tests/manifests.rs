@@ -267,8 +267,12 @@ fn tool_auth_keeps_its_wire_names() {
 
 #[test]
 fn a_message_is_made_from_the_input() {
-    assert_eq!(task("input: {topic: t, message: m, z: 1}").message(), "m");
-    assert_eq!(task("input: {topic: t, z: 1}").message(), "t");
+    assert_eq!(task("input: {message: m}").message(), "m");
+    assert_eq!(task("input: {topic: t, message: m, z: 1}").message(), "m\n\ntopic: t\nz: 1");
+    assert_eq!(task("input: {topic: t, z: 1}").message(), "t\n\nz: 1");
+    assert_eq!(task("input: {message: '', z: 1}").message(), "z: 1");
+    let image = "data:image/png;base64,iVBORw0KGgo=";
+    assert_eq!(task(&format!("input: {{message: m, photo: '{image}', z: 1}}")).message(), "m\n\nz: 1");
     assert_eq!(
         task("input: {z: 1, a: true, version: 1.10, empty: , hex: 0x1F}").message(),
         "a: true\nempty: \nhex: 0x1F\nversion: 1.10\nz: 1"
@@ -374,6 +378,26 @@ fn values_from_programs_get_pointers() {
     assert_eq!(shown, expected);
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     assert_eq!(from_json(&deep).unwrap_err()[0].to_string(), "nested too deeply: more than 64 levels");
+}
+
+#[test]
+fn every_field_of_a_task_is_named() {
+    let schema = ostler_spec::schema::of(Kind::Task);
+    let spec = schema.pointer("/$defs/TaskSpec/properties").unwrap().as_object().unwrap();
+    let mut fields = TaskSpec::FIELDS.to_vec();
+    fields.sort_unstable();
+    let mut declared: Vec<&str> = spec.keys().map(String::as_str).collect();
+    declared.retain(|name| !name.contains(char::is_uppercase));
+    declared.sort_unstable();
+    assert_eq!(fields, declared);
+}
+
+#[test]
+fn a_join_that_says_nothing_else_than_the_default_is_taken_anywhere() {
+    let join = "{mode: wait_for_all, quorum_count: 0, quorum_percent: 0, on_failure: deadletter}";
+    let line =
+        format!("agents: [a, b]\ngraph: {{a: {{next: b}}, b: {{join: {join}, delegate_join: {join}}}}}");
+    assert_eq!(declared("AgentSystem", &line).unsupported(), []);
 }
 
 #[test]

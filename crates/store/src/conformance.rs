@@ -224,7 +224,9 @@ cases! { $
         a_deadline_counts_until_the_end
         losing_workers_again_and_again_quarantines
         restarts_and_finished_steps_do_not_quarantine
-        a_lost_attempt_is_told_in_the_log;
+        a_lost_attempt_is_told_in_the_log
+        the_whole_is_tried_again_after_a_pause_of_its_own
+        a_line_of_agents_shares_the_tries_at_the_whole;
     lists:
         conversations_with_a_key_are_listed
         of_a_system_one_task_was_accepted

@@ -45,13 +45,37 @@ pub struct TaskSpecView {
     pub session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// 0 is no bound.
+    #[serde(default, skip_serializing_if = "is_unbounded")]
+    pub max_turns: u32,
+    /// How often the whole is tried.
     #[serde(default)]
     pub retry: TaskRetry,
+    /// How often the work of one agent is; a server of before tells only the one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_retry: Option<TaskMessageRetry>,
     /// Counted from acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirements: Option<TaskRequires>,
+}
+
+impl TaskSpecView {
+    /// How often an agent's work is tried at most. Where the two say the same, they are one.
+    pub fn attempts(&self) -> u32 {
+        match &self.message_retry {
+            Some(each) if each.tries != self.retry => {
+                each.tries.max_attempts.saturating_mul(self.retry.max_attempts)
+            }
+            Some(_) | None => self.retry.max_attempts,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_unbounded(max_turns: &u32) -> bool {
+    *max_turns == 0
 }
 
 /// What a worker must have to take it.
@@ -81,6 +105,16 @@ impl TaskRequires {
 pub struct TaskRetry {
     pub max_attempts: u32,
     pub backoff: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskMessageRetry {
+    #[serde(flatten)]
+    pub tries: TaskRetry,
+    #[serde(default)]
+    pub max_backoff: String,
+    #[serde(default)]
+    pub jitter: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,14 +6,14 @@ use ostler_kernel::{
     Bundle, ContextId, Expect, RunId, Session, SessionId, Task, TaskId, TraceContext,
     conversation::Context,
     queue::Priority,
-    retry::RetryPolicy,
+    retry::{Jitter, RetryPolicy},
     task::{
         TaskRequest,
         accept::{Acceptance, accept},
     },
     trace::BadTraceParent,
 };
-use ostler_spec::{Kind, Resource, Spec, TaskSpec};
+use ostler_spec::{Kind, Metadata, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
@@ -31,6 +31,7 @@ pub struct NewTask {
     /// Made up if there is none.
     pub name: Option<String>,
     pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
     pub spec: TaskSpec,
     /// Where in its caller's trace it belongs.
     pub trace: Option<TraceContext>,
@@ -49,6 +50,19 @@ pub fn annotated_trace(
     TraceContext::read(parent, of(prefix, "tracestate").map(String::as_str)).map(Some)
 }
 
+/// Whether an annotation says where in a trace a task belongs.
+pub fn is_of_trace(annotation: &str) -> bool {
+    annotation.split_once('/').is_some_and(|(prefix, name)| {
+        TRACE_PREFIXES.contains(&prefix) && matches!(name, "traceparent" | "tracestate")
+    })
+}
+
+/// What is asked for again belongs to the trace of whoever asks.
+pub(super) fn without_trace(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    annotations.retain(|annotation, _| !is_of_trace(annotation));
+    annotations
+}
+
 #[derive(Debug, Clone)]
 pub struct Created {
     pub task: Task,
@@ -61,8 +75,8 @@ impl NewTask {
     pub fn from_resource(resource: Resource) -> Option<Self> {
         let Spec::Task(spec) = resource.spec else { return None };
         let name = Some(resource.metadata.name).filter(|name| !name.is_empty());
-        let (namespace, labels) = (resource.metadata.namespace, resource.metadata.labels);
-        Some(Self { namespace, name, labels, spec, trace: None })
+        let Metadata { namespace, labels, annotations, .. } = resource.metadata;
+        Some(Self { namespace, name, labels, annotations, spec, trace: None })
     }
 }
 
@@ -180,7 +194,6 @@ impl Control {
 
     fn request(&self, new: &NewTask, doer: &Doer) -> TaskRequest {
         let spec = &new.spec;
-        let retry = &spec.message_retry;
         TaskRequest {
             agent: doer.first.agent.clone(),
             system: doer.system.clone(),
@@ -188,13 +201,11 @@ impl Control {
             message: spec.message(),
             input: spec.input.clone(),
             labels: new.labels.clone(),
+            annotations: new.annotations.clone(),
             priority: priority(spec.priority),
-            retry: RetryPolicy {
-                max_attempts: retry.max_attempts,
-                backoff_ms: millis(retry.backoff.get()),
-                max_backoff_ms: millis(retry.max_backoff.get()),
-                jitter: jitter(retry.jitter),
-            },
+            retry: message_retry(spec),
+            whole_retry: whole_retry(spec),
+            max_turns: spec.max_turns,
             session_key: spec.session.clone(),
             idempotency_key: spec.idempotency_key.clone(),
             deadline: spec.deadline.map(|deadline| self.runtime.now().after(deadline.get())),
@@ -260,6 +271,24 @@ pub(crate) fn subject(request: &TaskRequest, agent: &str) -> String {
         Some(system) => format!("{}/{agent}", system.name),
         None => agent.to_owned(),
     }
+}
+
+/// How often the work of an agent is tried.
+fn message_retry(spec: &TaskSpec) -> RetryPolicy {
+    let retry = &spec.message_retry;
+    RetryPolicy {
+        max_attempts: retry.max_attempts,
+        backoff_ms: millis(retry.backoff.get()),
+        max_backoff_ms: millis(retry.max_backoff.get()),
+        jitter: jitter(retry.jitter),
+    }
+}
+
+/// How often the whole is tried, unless the two are one.
+fn whole_retry(spec: &TaskSpec) -> Option<RetryPolicy> {
+    let (max_attempts, backoff_ms) = (spec.retry.max_attempts, millis(spec.retry.backoff.get()));
+    let whole = RetryPolicy { max_attempts, backoff_ms, jitter: Jitter::None, ..RetryPolicy::default() };
+    (!spec.message_retry.follows(&spec.retry)).then_some(whole)
 }
 
 /// Sorts by time, so that the index of names grows at its end.

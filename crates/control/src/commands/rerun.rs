@@ -4,7 +4,10 @@ use ostler_kernel::Task;
 use ostler_spec::{ApiVersion, Kind, Resource, Spec, TaskMode};
 use ostler_store::{StoreExt, TaskFilter, TaskRef};
 
-use super::retry::{ORLOJ_SOURCE_TASK, SOURCE_TASK};
+use super::{
+    create_task::without_trace,
+    retry::{ORLOJ_SOURCE_NAMESPACE, ORLOJ_SOURCE_TASK, SOURCE_TASK},
+};
 use crate::{Control, ControlError, Created, NewTask};
 
 /// Between two that ask for the same at the same time, one is told the next number.
@@ -21,6 +24,7 @@ impl Control {
         source.labels.insert(SOURCE_TASK.to_owned(), name.to_owned());
         if api_version == ApiVersion::Orloj {
             source.labels.insert(ORLOJ_SOURCE_TASK.to_owned(), name.to_owned());
+            source.labels.insert(ORLOJ_SOURCE_NAMESPACE.to_owned(), namespace.to_owned());
         }
         let first = self.runs_so_far(namespace, name).await? + 1;
         for number in first..first + TRIES {
@@ -42,7 +46,8 @@ impl Control {
                 return Err(ControlError::NotEnded { name: task.name, state: task.state.name() });
             }
             let (spec, labels) = (self.spec_of(&task).await?, task.request.labels);
-            return Ok(NewTask { namespace: task.namespace, name: None, labels, spec, trace: None });
+            let (namespace, annotations) = (task.namespace, without_trace(task.request.annotations));
+            return Ok(NewTask { namespace, name: None, labels, annotations, spec, trace: None });
         }
         match self.resource(Kind::Task, namespace, name).await? {
             Some(Resource { metadata, spec: Spec::Task(mut spec), .. }) => {
@@ -50,7 +55,8 @@ impl Control {
                 // Each is a task of its own.
                 spec.idempotency_key = None;
                 let (namespace, labels) = (metadata.namespace, metadata.labels);
-                Ok(NewTask { namespace, name: None, labels, spec, trace: None })
+                let annotations = without_trace(metadata.annotations);
+                Ok(NewTask { namespace, name: None, labels, annotations, spec, trace: None })
             }
             _ => Err(ControlError::NotFound { kind: "task", name: name.to_owned() }),
         }

@@ -8,6 +8,7 @@ use ostler_kernel::{
 use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
 use ostler_store::{StoreExt, TaskRef};
 
+use super::create_task::without_trace;
 use crate::{Control, ControlError, Created, NewTask};
 
 /// The label that names the repeated task.
@@ -15,6 +16,9 @@ pub const SOURCE_TASK: &str = "ostler.dev/source-task";
 
 /// The same, for those who wrote their manifests for another system.
 pub const ORLOJ_SOURCE_TASK: &str = "orloj.dev/source-task";
+
+/// Where it is, for them.
+pub const ORLOJ_SOURCE_NAMESPACE: &str = "orloj.dev/source-task-namespace";
 
 impl Control {
     /// `change` has the last word on what is asked for this time.
@@ -30,9 +34,10 @@ impl Control {
         }
         let mut labels = former.request.labels.clone();
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
+        let annotations = without_trace(former.request.annotations.clone());
         let spec = change(self.spec_of(&former).await?)?;
         let namespace = former.namespace;
-        self.create_task(NewTask { namespace, name: None, labels, spec, trace: None }).await
+        self.create_task(NewTask { namespace, name: None, labels, annotations, spec, trace: None }).await
     }
 }
 
@@ -50,7 +55,7 @@ impl Control {
 fn spec_of(task: &Task) -> TaskSpec {
     let request = &task.request;
     let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
-    let backoff = duration(request.retry.backoff_ms);
+    let whole = request.whole_retry.as_ref().unwrap_or(&request.retry);
     TaskSpec {
         agent: request.system.is_none().then(|| Reference::named(request.agent.clone())),
         system: request.system.as_ref().map(|system| Reference::named(system.name.clone())),
@@ -62,11 +67,11 @@ fn spec_of(task: &Task) -> TaskSpec {
             Priority::High => ostler_spec::Priority::High,
             Priority::Urgent => ostler_spec::Priority::Urgent,
         },
-        max_turns: 0,
-        retry: TaskRetry { max_attempts: request.retry.max_attempts, backoff },
+        max_turns: request.max_turns,
+        retry: TaskRetry { max_attempts: whole.max_attempts, backoff: duration(whole.backoff_ms) },
         message_retry: MessageRetry {
             max_attempts: request.retry.max_attempts,
-            backoff,
+            backoff: duration(request.retry.backoff_ms),
             max_backoff: duration(request.retry.max_backoff_ms),
             jitter: match request.retry.jitter {
                 Jitter::None => ostler_spec::Jitter::None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ostler_kernel::{
-    Bundle, Expect,
+    Bundle, Expect, ResourceId,
     event::Change,
     resource::{ResourceKey, StoredResource, put_and_tell, rename_and_tell},
 };
@@ -229,6 +229,9 @@ impl Control {
         let mut document = next_document(resource);
         let same_spec = former.is_some_and(|former| former.document.get("spec") == document.get("spec"));
         keep_status(&mut document, former.filter(|_| same_spec));
+        let given = former.and_then(|former| former.document.pointer("/metadata/uid")).cloned();
+        document["metadata"]["uid"] =
+            given.unwrap_or_else(|| ResourceId::new(&*self.runtime).to_string().into());
         let generation = former.map_or(0, |former| former.generation);
         StoredResource {
             key,

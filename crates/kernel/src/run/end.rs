@@ -95,10 +95,10 @@ fn fail(
     random: u64,
 ) -> Bundle {
     run.failures += 1;
-    if failure.is_retryable() && run.retry.allows(run.failures) {
+    let pause = view.task.pause(&run, failure.retry_after(), random).filter(|_| failure.is_retryable());
+    if let Some(delay) = pause {
         run.slept_in_row = 0;
         let bundle = intend_again(bundle, &mut run, now);
-        let delay = run.retry.delay(run.failures, failure.retry_after(), random);
         let not_before = now.after(delay);
         let body = EventBody::RunRetrying { run: run.id, failure, failures: run.failures, not_before };
         let next = run.moved(RunState::Queued { ready: Ready::NotBefore { at: not_before } });

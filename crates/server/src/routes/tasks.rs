@@ -5,6 +5,7 @@ mod commands;
 mod list;
 mod log;
 mod observe;
+mod overrides;
 mod reading;
 mod sorted;
 

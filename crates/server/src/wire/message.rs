@@ -82,7 +82,7 @@ fn message(
         parent_id: sent.parent,
         phase: phase(task, run),
         attempts: run.attempt,
-        max_attempts: run.retry.max_attempts,
+        max_attempts: task.most_attempts(run),
         last_error: last_error(run, events),
         worker: worker(run, events),
         processed_at: ended_at.map(|at| at.to_string()),

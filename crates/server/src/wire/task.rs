@@ -7,7 +7,7 @@ use ostler_kernel::{
     Failure, Run, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage,
     failure::ErrorClass,
     queue::{Priority, Requirements},
-    retry::RetryPolicy,
+    retry::{Jitter, RetryPolicy},
     run::blocker::{Blocker, BlockerKind},
 };
 use ostler_spec::GoDuration;
@@ -61,7 +61,7 @@ pub struct Metadata<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<&'static str, String>,
+    annotations: BTreeMap<&'a str, Cow<'a, str>>,
     #[serde(serialize_with = "as_text")]
     resource_version: u64,
     generation: u64,
@@ -81,7 +81,10 @@ struct Spec<'a> {
     session: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_unbounded")]
+    max_turns: u32,
     retry: Retry,
+    message_retry: MessageRetry,
     /// Counted from acceptance.
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<GoDuration>,
@@ -106,6 +109,37 @@ struct Requires<'a> {
 struct Retry {
     max_attempts: u32,
     backoff: GoDuration,
+}
+
+/// In the words of a manifest.
+#[derive(Debug, Serialize)]
+struct MessageRetry {
+    #[serde(flatten)]
+    tries: Retry,
+    max_backoff: GoDuration,
+    jitter: Jitter,
+}
+
+impl From<&RetryPolicy> for Retry {
+    fn from(policy: &RetryPolicy) -> Self {
+        Self { max_attempts: policy.max_attempts, backoff: duration(policy.backoff_ms) }
+    }
+}
+
+impl From<&RetryPolicy> for MessageRetry {
+    fn from(policy: &RetryPolicy) -> Self {
+        let max_backoff = duration(policy.max_backoff_ms);
+        Self { tries: policy.into(), max_backoff, jitter: policy.jitter }
+    }
+}
+
+fn duration(millis: u64) -> GoDuration {
+    GoDuration::from(Duration::from_millis(millis))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_unbounded(max_turns: &u32) -> bool {
+    *max_turns == 0
 }
 
 #[derive(Debug, Serialize)]
@@ -287,16 +321,22 @@ fn metadata(task: &Task) -> Metadata<'_> {
     }
 }
 
-/// Where its caller said that it belongs.
-fn annotations(task: &Task) -> BTreeMap<&'static str, String> {
-    let Some(trace) = &task.request.trace else { return BTreeMap::new() };
-    let state = trace.state.clone().map(|state| ("ostler.dev/tracestate", state));
-    [("ostler.dev/traceparent", trace.parent.to_string())].into_iter().chain(state).collect()
+/// As they were declared; where in a trace it belongs is told by them too, if its caller said so in another way.
+fn annotations(task: &Task) -> BTreeMap<&str, Cow<'_, str>> {
+    let declared = task.request.annotations.iter();
+    let mut annotations: BTreeMap<&str, Cow<'_, str>> =
+        declared.map(|(name, value)| (name.as_str(), Cow::from(value))).collect();
+    let is_told = annotations.keys().any(|name| ostler_control::is_of_trace(name));
+    if let Some(trace) = task.request.trace.as_ref().filter(|_| !is_told) {
+        annotations.insert("ostler.dev/traceparent", trace.parent.to_string().into());
+        let state = trace.state.as_deref();
+        annotations.extend(state.map(|state| ("ostler.dev/tracestate", state.into())));
+    }
+    annotations
 }
 
 fn spec(task: &Task) -> Spec<'_> {
     let request = &task.request;
-    let RetryPolicy { max_attempts, backoff_ms, .. } = request.retry;
     Spec {
         agent: request.system.is_none().then_some(request.agent.as_str()),
         system: request.system.as_ref().map(|system| system.name.as_str()),
@@ -304,7 +344,9 @@ fn spec(task: &Task) -> Spec<'_> {
         priority: request.priority,
         session: request.session_key.as_deref(),
         idempotency_key: request.idempotency_key.as_deref(),
-        retry: Retry { max_attempts, backoff: GoDuration::from(Duration::from_millis(backoff_ms)) },
+        max_turns: request.max_turns,
+        retry: request.whole_retry.as_ref().unwrap_or(&request.retry).into(),
+        message_retry: (&request.retry).into(),
         deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
         requirements: None,
     }

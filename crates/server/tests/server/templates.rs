@@ -58,7 +58,9 @@ async fn a_template_is_asked_for_again_and_again() {
     }
     let orloj = json!({"apiVersion": "orloj.dev/v1", "kind": "Task", "metadata": {"name": "nightly"}});
     let run = place.post("/v1/tasks?rerun=true", &orloj).await.json();
-    assert_eq!(run["metadata"]["labels"]["orloj.dev/source-task"], "nightly");
+    let labels = &run["metadata"]["labels"];
+    assert_eq!(labels["orloj.dev/source-task"], "nightly");
+    assert_eq!(labels["orloj.dev/source-task-namespace"], "default");
 }
 
 #[tokio::test]
@@ -92,10 +94,14 @@ async fn a_retry_may_ask_for_something_else() {
     assert_eq!(again.status, 201, "{again:?}");
     let spec = again.json()["spec"].clone();
     assert_eq!((&spec["priority"], &spec["input"]), (&json!("high"), &json!({"message": "other"})));
-    assert_eq!(spec["retry"]["max_attempts"], 4);
+    assert_eq!(
+        (&spec["retry"]["max_attempts"], &spec["message_retry"]["max_attempts"]),
+        (&json!(1), &json!(4))
+    );
     for (body, words) in [
         (json!({"overrides": {"priority": "loud"}}), "priority"),
-        (json!({"overrides": {"promt": "x"}}), "promt"),
+        (json!({"overrides": {"promt": 3}}), "promt"),
+        (json!({"overrides": {"input": "x"}}), "input"),
         (json!({"overrides": 3}), "expected an object"),
         (json!({"override": {}}), "only overrides is known"),
         (json!([]), "expected an object"),

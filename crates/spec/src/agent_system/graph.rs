@@ -207,21 +207,33 @@ fn impossible_joins(system: &AgentSystemSpec, graph: &Graph) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, node) in &system.graph {
         let senders = system.number_named(name).map_or(0, |number| incoming[number]);
+        let delegates = node.delegates.len();
         let joins = [
-            ("join", &node.join, senders, "agents send to"),
-            ("delegate_join", &node.delegate_join, node.delegates.len(), "delegates work for"),
+            ("join", &node.join, senders, "agents send to", senders < 2),
+            ("delegate_join", &node.delegate_join, delegates, "delegates work for", delegates == 0),
         ];
-        for (field, join, senders, verb) in joins {
-            if let Some(Join { mode: JoinMode::Quorum, quorum_count, .. }) = join
+        for (field, join, senders, verb, is_idle) in joins {
+            let Some(join) = join else { continue };
+            let path = Path::node(name).field(field);
+            if let Join { mode: JoinMode::Quorum, quorum_count, .. } = join
                 && usize::try_from(*quorum_count).unwrap_or(usize::MAX) > senders
             {
-                let path = Path::node(name).field(field).field("quorum_count");
                 let message = format!("waits for {quorum_count} where {senders} {verb} {name:?}");
-                problems.push(Problem::new(path, message));
+                problems.push(Problem::new(path.field("quorum_count"), message));
+            } else if is_idle && *join != Join::default() {
+                // The default is written out by other systems wherever an agent stands, and holds there.
+                problems.push(Problem::new(path, no_effect(field, name)));
             }
         }
     }
     problems
+}
+
+fn no_effect(field: &str, name: &str) -> String {
+    match field {
+        "delegate_join" => format!("has no effect: {name:?} has no delegates to wait for"),
+        _ => format!("has no effect: there are not several agents that send to {name:?}"),
+    }
 }
 
 fn unreachable(system: &AgentSystemSpec, graph: &Graph) -> Option<Problem> {

@@ -16,13 +16,13 @@ pub struct ToolAuth {
     pub profile: AuthProfile,
     /// What is shown.
     pub secret_ref: SecretRef,
-    /// The header that carries it, for api_key_header.
+    /// The header that carries it, for api_key_header; with another profile it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_name: Option<String>,
-    /// Where a token is had, for oauth2_client_credentials.
+    /// Where a token is had, for oauth2_client_credentials; with another profile it is refused.
     #[serde(rename = "tokenURL", default, skip_serializing_if = "Option::is_none")]
     pub token_url: Option<String>,
-    /// What the token is for.
+    /// What the token is for, for oauth2_client_credentials; with another profile they are refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
@@ -56,5 +56,25 @@ pub(crate) fn read_auth(fields: &mut Fields<'_, '_>) -> Option<ToolAuth> {
     if auth.profile == AuthProfile::OAuth2ClientCredentials {
         fields.require("tokenURL");
     }
-    secret_ref.map(|_| auth)
+    let auth = secret_ref.map(|_| auth)?;
+    refuse_foreign(fields, &auth);
+    Some(auth)
+}
+
+/// What only another profile would make use of.
+fn refuse_foreign(fields: &mut Fields<'_, '_>, auth: &ToolAuth) {
+    if fields.is_troubled("profile") {
+        return;
+    }
+    let foreign = [
+        ("headerName", auth.header_name.is_some(), AuthProfile::ApiKeyHeader),
+        ("tokenURL", auth.token_url.is_some(), AuthProfile::OAuth2ClientCredentials),
+        ("scopes", !auth.scopes.is_empty(), AuthProfile::OAuth2ClientCredentials),
+    ];
+    for (name, is_given, owner) in foreign {
+        if is_given && auth.profile != owner {
+            let message = format!("has no effect with the profile {}, only with {owner}", auth.profile);
+            fields.refuse(name, message);
+        }
+    }
 }

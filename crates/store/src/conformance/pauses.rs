@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_kernel::{
-    Bundle, Failure, RunState, RunTag, TaskState, Timestamp,
+    Bundle, Failure, RunId, RunState, RunTag, TaskState, Timestamp,
     event::EventBody,
     retry::{Jitter, RetryPolicy},
     run::{
@@ -165,12 +165,53 @@ pub async fn a_lost_attempt_is_told_in_the_log(world: World) {
     assert!(matches!(events[2].body, EventBody::AttemptEnded { attempt: 1, .. }));
 }
 
+pub async fn the_whole_is_tried_again_after_a_pause_of_its_own(world: World) {
+    let task = world.ask().retried(tries(2, 1)).retried_as_a_whole(tries(3, 60)).accept().await;
+    for seconds in [1, 60, 1, 120, 1] {
+        assert_eq!(world.fails(task.run).await, Some(later(&world, seconds)));
+        world.goes_on(task.run, seconds).await;
+    }
+    assert_eq!(world.fails(task.run).await, None, "three times two tries are used up");
+    let after = world.view(task.run).await;
+    assert_eq!((after.task.state, after.run.failures), (TaskState::DeadLetter, 6));
+}
+
+pub async fn a_line_of_agents_shares_the_tries_at_the_whole(world: World) {
+    let ask = world.ask().retried(tries(1, 1)).retried_as_a_whole(tries(3, 60));
+    let task = ask.for_system(&["helper", "writer"]).accept().await;
+    assert_eq!(world.fails(task.run).await, Some(later(&world, 60)));
+    world.goes_on(task.run, 60).await;
+    let first = world.claimed_by_anyone(task.run).await;
+    let (second, bundle) = world.hand_on(&first, "a draft");
+    world.must(bundle).await;
+    assert_eq!(world.fails(second).await, Some(later(&world, 120)), "the second of three");
+    world.goes_on(second, 120).await;
+    assert_eq!(world.fails(second).await, None, "the third was the last");
+    assert_eq!(world.view(second).await.task.state, TaskState::DeadLetter);
+}
+
+/// So many, with a pause of so many seconds behind the first.
+fn tries(max_attempts: u32, seconds: u64) -> RetryPolicy {
+    let backoff_ms = seconds * 1000;
+    RetryPolicy { max_attempts, backoff_ms, jitter: Jitter::None, ..RetryPolicy::default() }
+}
+
 impl World {
     pub(super) async fn running_with_retries(&self, max_attempts: u32) -> RunView {
-        let retry =
-            RetryPolicy { max_attempts, backoff_ms: 1000, jitter: Jitter::None, ..RetryPolicy::default() };
-        let task = self.ask().retried(retry).accept().await;
+        let task = self.ask().retried(tries(max_attempts, 1)).accept().await;
         self.claimed_by_anyone(task.run).await
+    }
+
+    /// When the run, which is claimed for it, is tried again; none if it isn't.
+    async fn fails(&self, run: RunId) -> Option<Timestamp> {
+        let view = self.claimed_by_anyone(run).await;
+        self.must(self.fail(&view, Failure::transient("overloaded", "try later"))).await;
+        self.view(run).await.run.wake_at()
+    }
+
+    async fn goes_on(&self, run: RunId, seconds: u64) {
+        self.pass(seconds.cast_signed() * 1000);
+        self.must(self.wake(&self.view(run).await)).await;
     }
 
     pub(super) fn expire(&self, view: &RunView) -> Bundle {

@@ -36,7 +36,7 @@ fn request(page: &mut Page, task: &TaskView) {
     page.line("priority", &task.spec.priority);
     page.line("session", task.spec.session.as_deref().unwrap_or_default());
     page.line("deadline", task.spec.deadline.as_deref().unwrap_or_default());
-    let attempts = task.spec.retry.max_attempts;
+    let attempts = task.spec.attempts();
     page.line("attempts", &if attempts > 1 { attempts.to_string() } else { String::new() });
     if let Some(required) = &task.spec.requirements {
         let waits = if task.status.state == "queued" { "waits for a worker with " } else { "" };

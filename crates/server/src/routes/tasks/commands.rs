@@ -5,12 +5,11 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use ostler_control::ControlError;
 use ostler_kernel::Task;
-use ostler_spec::{Path, Spec, TaskMode, TaskSpec};
-use serde_json::{Map, Value, json};
+use ostler_spec::{Path, TaskSpec};
+use serde_json::{Map, Value};
 
-use super::{answer, created, find};
+use super::{answer, created, find, overrides::changed_spec};
 use crate::{
     gate::App,
     json, manifest,
@@ -83,43 +82,13 @@ fn reason(headers: &HeaderMap, body: &[u8]) -> Result<Option<String>, Problem> {
     }
 }
 
-/// `{"overrides": {...}}`: fields of the spec that are to be others this time.
+/// `{"overrides": {...}}`: what is to be otherwise this time.
 fn overrides(headers: &HeaderMap, body: &[u8]) -> Result<Option<Map<String, Value>>, Problem> {
     match only_field("overrides", headers, body)? {
         None => Ok(None),
         Some(Value::Object(overrides)) => Ok(Some(overrides)),
         Some(_) => Err(refuse("overrides", "expected an object with fields of the spec")),
     }
-}
-
-/// The spec with these fields in the place of its own, in either spelling, read like any other manifest.
-fn changed_spec(spec: &TaskSpec, overrides: Map<String, Value>) -> Result<TaskSpec, ControlError> {
-    let mut fields = serde_json::to_value(spec).unwrap_or_default();
-    if let Some(fields) = fields.as_object_mut() {
-        for (name, value) in overrides {
-            fields.insert(snake_case(&name), value);
-        }
-    }
-    let document = json!({"kind": "Task", "metadata": {"name": "again"}, "spec": fields});
-    let read = ostler_spec::from_json(&document).map_err(ControlError::Invalid)?;
-    match read.spec {
-        Spec::Task(spec) if spec.mode == TaskMode::Template => {
-            Err(ControlError::BadReference("what is asked for again is run, and no template".to_owned()))
-        }
-        Spec::Task(spec) => Ok(spec),
-        _ => Err(ControlError::BadReference("only a task can be asked for again".to_owned())),
-    }
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }
 
 /// The one field that a body may have; nothing if it is not there, or no body is.

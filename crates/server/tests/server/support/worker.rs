@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ostler_kernel::{
-    Entry, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
+    Entry, Failure, Role, Run, Step, StepId, StepKind, StepOutcome, Usage,
     bundle::WriteKey,
     conversation::{Block, ToolCallRef},
     run::{
@@ -131,6 +131,12 @@ impl Worker {
         let (caller, key) = (self.caller.clone(), key(&held));
         let progress = Progress::default();
         self.port.leave(LeaveRequest { caller, key, progress, leave }).await.unwrap();
+    }
+
+    /// Whatever went wrong may pass by itself.
+    pub async fn fail(&self, held: Held) {
+        let failure = Failure::transient("overloaded", "try later");
+        self.leave(held, Leave::Failed { failure }).await;
     }
 
     fn done(&self, held: &Held) -> Progress {

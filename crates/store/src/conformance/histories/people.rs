@@ -122,8 +122,12 @@ impl History<'_> {
             message: dice.word(&["hello", "", "several\nlines\u{0}", "ÿ\u{10ffff}"]),
             input: BTreeMap::from([("who".to_owned(), "me".to_owned())]),
             labels: some_labels(dice),
+            annotations: BTreeMap::from([("note".to_owned(), "ä\u{1}".to_owned())]),
             priority: dice.pick(&priorities).unwrap_or_default(),
             retry: RetryPolicy { max_attempts, backoff_ms: 500, max_backoff_ms: 4000, jitter },
+            whole_retry: (max_attempts == 3)
+                .then(|| RetryPolicy { max_attempts: 2, ..RetryPolicy::default() }),
+            max_turns: max_attempts,
             session_key: None,
             idempotency_key: dice.one_in(6).then(|| dice.word(&TASK_KEYS)),
             deadline,

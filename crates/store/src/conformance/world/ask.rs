@@ -97,6 +97,12 @@ impl<'w> Ask<'w> {
     }
 
     #[must_use]
+    pub fn retried_as_a_whole(mut self, retry: RetryPolicy) -> Self {
+        self.acceptance.request.whole_retry = Some(retry);
+        self
+    }
+
+    #[must_use]
     pub fn in_class(mut self, class: &str, limit: Option<u32>) -> Self {
         self.acceptance.lane.class = class.to_owned();
         self.acceptance.lane.limit = limit;
@@ -152,8 +158,11 @@ fn request() -> TaskRequest {
         message: "hello".to_owned(),
         input: BTreeMap::new(),
         labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
         priority: Priority::Normal,
         retry: RetryPolicy::default(),
+        whole_retry: None,
+        max_turns: 0,
         session_key: None,
         idempotency_key: None,
         deadline: None,
