@@ -310,3 +310,57 @@ fn turn(body: &EventBody, was_lost: bool) -> Option<(&'static str, Option<String
         | EventBody::ResourceChanged(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ostler_kernel::{RunId, Timestamp, Usage, conversation::ToolCallRef};
+
+    use super::*;
+
+    fn step(kind: StepKind, failure: Option<Failure>) -> EventBody {
+        EventBody::StepFinished(Box::new(StepFinished {
+            run: RunId::from_bytes([0; 16]),
+            step: 0,
+            attempt: 1,
+            kind,
+            outcome: failure.map_or(StepOutcome::Ok, |failure| StepOutcome::Failed { failure }),
+            started_at: Timestamp::from_millis(0),
+            took_ms: 0,
+            usage: Usage::default(),
+            preview: String::new(),
+            contract_violation: None,
+            opened: Vec::new(),
+        }))
+    }
+
+    fn ended(state: TaskState, failure: Option<Failure>) -> EventBody {
+        EventBody::TaskEnded { state, output: None, failure, usage: Usage::default() }
+    }
+
+    #[test]
+    fn what_went_wrong_has_the_name_it_has_elsewhere() {
+        let run = RunId::from_bytes([0; 16]);
+        let failed = |code: &str| Failure::permanent(code, "no");
+        let call = || StepKind::tool(ToolCallRef { id: "c".into(), name: "t".into() }, "{}", true);
+        let lost = |end| EventBody::AttemptEnded { run, attempt: 1, end };
+        let (failure, not_before) = (failed("model_unreachable"), Timestamp::from_millis(0));
+        for (body, expected) in [
+            (step(StepKind::model("m"), Some(failed("model_unreachable"))), "model_error"),
+            (step(call(), Some(failed("execution_failed"))), "tool_error"),
+            (step(call(), Some(failed("permission_denied"))), "tool_permission_denied"),
+            (
+                EventBody::RunRetrying { run, failure, failures: 1, not_before },
+                "agent_message_retry_scheduled",
+            ),
+            (lost(AttemptEnd::Yielded), "agent_worker_stop"),
+            (lost(AttemptEnd::Error { failure: failed("x") }), "agent_error"),
+            (lost(AttemptEnd::Lost), "attempt_ended"),
+            (ended(TaskState::DeadLetter, Some(failed("x"))), "agent_message_deadletter"),
+            (ended(TaskState::Failed, Some(failed("x"))), "agent_error"),
+            (ended(TaskState::Failed, Some(failed("token_budget"))), "token_budget_exceeded"),
+            (ended(TaskState::Cancelled, Some(failed("cancelled"))), "task_ended"),
+        ] {
+            assert_eq!(type_of(&body), expected, "{body:?}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, worker::Worker},
+    support::{Place, agent, worker::Worker},
 };
 
 async fn done(place: &Place) -> String {
@@ -114,9 +114,64 @@ async fn a_held_task_names_its_worker() {
     let place = Place::with_agent().await;
     let name = place.task().await;
     let mut worker = Worker::new(&place).await;
-    let _held = worker.claim().await;
-    let status = place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
-    assert_eq!((&status["claimedBy"], &status["assignedWorker"]), (&json!("scripted"), &json!("scripted")));
+    let held = worker.claim().await;
+    let status = async || place.get(&format!("/v1/tasks/{name}")).await.json()["status"].clone();
+    let working = status().await;
+    assert_eq!((&working["claimedBy"], &working["assignedWorker"]), (&json!("scripted"), &json!("scripted")));
+    let [heard, until] =
+        ["lastHeartbeat", "leaseUntil"].map(|field| working[field].as_str().unwrap().to_owned());
+    assert!(heard < until, "{heard} {until}");
+    assert_eq!((&working["message_idempotency"], &working["join_states"]), (&json!([]), &json!([])));
+    worker.finish(held, "done").await;
+    let done = status().await;
+    assert_eq!((done.get("lastHeartbeat"), done.get("leaseUntil")), (None, None));
+}
+
+#[tokio::test]
+async fn a_task_tells_its_budget_and_what_was_estimated() {
+    let place = Place::with_agent().await;
+    let mut frugal = agent("helper");
+    frugal["spec"]["limits"] = json!({"token_budget": 100});
+    assert_eq!(place.post("/v1/agents", &frugal).await.status, 201);
+    let mut worker = Worker::new(&place).await;
+    let mut finish = async |is_estimated: bool| {
+        let name = place.task().await;
+        worker.is_estimating = is_estimated;
+        let held = worker.claim().await;
+        worker.finish(held, "done").await;
+        place.get(&format!("/v1/tasks/{name}")).await.json()["status"]["output"].clone()
+    };
+    let counted = finish(false).await;
+    assert_eq!((&counted["token_budget"], &counted["token_budget_remaining"]), (&json!("100"), &json!("93")));
+    let names = ["tokens_estimated_total", "agent.1.estimated_tokens", "last_estimated_tokens"];
+    assert!(names.iter().all(|name| counted.get(*name).is_none()), "{counted}");
+    let estimated = finish(true).await;
+    assert!(names.iter().all(|name| estimated[*name] == "7"), "{estimated}");
+}
+
+#[tokio::test]
+async fn a_trace_names_the_secret_of_a_call_and_never_shows_it() {
+    let place = Place::with_agent().await;
+    let secret = json!({"kind": "Secret", "metadata": {"name": "key"}, "spec": {"stringData": {"value": "hidden-3141"}}});
+    assert_eq!(place.post("/v1/secrets", &secret).await.status, 201);
+    let tool = json!({
+        "kind": "Tool", "metadata": {"name": "lookup"},
+        "spec": {"type": "http", "endpoint": "https://example.com", "auth": {"profile": "bearer", "secretRef": "key"}},
+    });
+    assert_eq!(place.post("/v1/tools", &tool).await.status, 201);
+    let mut caller = agent("helper");
+    caller["spec"]["tools"] = json!(["lookup"]);
+    assert_eq!(place.post("/v1/agents", &caller).await.status, 201);
+    let name = place.task().await;
+    let mut worker = Worker::new(&place).await;
+    let mut held = worker.claim().await;
+    worker.calls(&mut held, 1).await;
+    let reply = place.get(&format!("/v1/tasks/{name}/trace")).await;
+    let trace = reply.json()["trace"].clone();
+    let call = trace.as_array().unwrap().iter().find(|item| item["type"] == "tool_call").unwrap();
+    assert_eq!((&call["tool"], &call["tool_auth_profile"]), (&json!("lookup"), &json!("bearer")));
+    assert_eq!(call["tool_auth_secret_ref"], "default/key");
+    assert!(!String::from_utf8(reply.body).unwrap().contains("hidden-3141"));
 }
 
 #[tokio::test]
