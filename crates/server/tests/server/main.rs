@@ -8,6 +8,7 @@ mod bad_address;
 mod bad_input;
 mod boundaries;
 mod description;
+mod dialect;
 mod events;
 mod lifecycle;
 mod limits;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use ostler_control::store::{TaskFilter, TaskPage};
+use ostler_control::{
+    ControlError,
+    store::{TaskFilter, TaskPage, TaskRow},
+};
 use ostler_kernel::TaskId;
 use ostler_spec::Kind;
 
@@ -57,12 +60,21 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
     }
     let (limit, offset) = (parameters.limit()?, offset(&parameters)?);
     if let Some(sort) = Sort::of(&parameters)? {
-        let after = parameters.one_of(&["before", "after"])?;
-        let rows = sort.page(&app, filter(&parameters, 0, None)?, after, (offset, limit + 1)).await?;
+        let after = match parameters.one_of(&["before", "after"])? {
+            Some(text) => {
+                named(&app, &parameters, text).await?.map(|row| sort.cursor(&row)).or(Some(text.to_owned()))
+            }
+            None => None,
+        };
+        let rows =
+            sort.page(&app, filter(&parameters, 0, None)?, after.as_deref(), (offset, limit + 1)).await?;
         let page = List::page(rows.iter().collect(), limit, |row| sort.cursor(row));
         return Ok(answer(StatusCode::OK, &page.map(TaskView::from)));
     }
-    let before = parameters.one_of(&["before", "after"])?.map(before).transpose()?;
+    let before = match parameters.one_of(&["before", "after"])? {
+        Some(text) => Some(before(&app, &parameters, text).await?),
+        None => None,
+    };
     let TaskPage { rows, stopped_at } =
         app.control.tasks(filter(&parameters, offset + limit + 1, before)?).await?;
     let views = rows.iter().skip(offset).map(TaskView::from).collect();
@@ -130,6 +142,21 @@ fn states_of(phases: &str) -> Result<Vec<String>, Problem> {
     Ok(states)
 }
 
-fn before(text: &str) -> Result<TaskId, Problem> {
-    text.parse().map_err(|error| Problem::bad_parameter(format!("before: {error}")))
+/// The last task of the page before: its uid or, in a list of one namespace, its name.
+async fn before(app: &App, parameters: &Parameters, text: &str) -> Result<TaskId, Problem> {
+    let error = match text.parse() {
+        Ok(task) => return Ok(task),
+        Err(error) => Problem::bad_parameter(format!("before: {error}")),
+    };
+    named(app, parameters, text).await?.map(|row| row.task.id).ok_or(error)
+}
+
+/// The task of this name, in a list of one namespace.
+async fn named(app: &App, parameters: &Parameters, name: &str) -> Result<Option<TaskRow>, Problem> {
+    let Scope::One(namespace) = parameters.scope()? else { return Ok(None) };
+    match app.control.task(&namespace, name).await {
+        Ok(row) => Ok(Some(row)),
+        Err(ControlError::NotFound { .. }) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
 }
