@@ -129,7 +129,7 @@ mod tests {
     use ostler_kernel::plan::ModelPlan;
 
     use super::*;
-    use crate::Finish;
+    use crate::{Finish, Identity};
 
     /// Says what it was told to, once.
     struct Scripted(Mutex<Vec<Result<Part, Failure>>>);

@@ -17,6 +17,7 @@ mod limits;
 mod request_id;
 
 mod codes;
+mod dialect;
 mod problem;
 mod routes;
 mod wire;

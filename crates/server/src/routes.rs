@@ -104,12 +104,18 @@ async fn unknown_route(uri: Uri) -> Problem {
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("{:?} does not take {method}", uri.path());
+    if workers::is_one_or_all(uri.path()) {
+        let detail = format!("{detail}: a worker registers itself when it starts, and is not declared");
+        return Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail).remedy(
+            "start one with `ostler worker`; POST to /v1/workers/<name>/cordon or /drain keeps runs from one",
+        );
+    }
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         .remedy("the Allow header lists what it takes")
 }
 
 /// An answer in JSON.
-fn answer<T: Serialize>(status: StatusCode, body: &T) -> Response {
+pub fn answer<T: Serialize>(status: StatusCode, body: &T) -> Response {
     // Our own types can always be written.
     let bytes = serde_json::to_vec(body).unwrap_or_default();
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()

@@ -150,12 +150,20 @@ pub struct EventStream {
     watch: EventWatch,
     workers: WorkerWatch,
     filter: EventFilter,
+    /// What each event is called.
+    name: &'static str,
     _room: Permit,
 }
 
 impl EventStream {
     pub fn new(watch: EventWatch, workers: WorkerWatch, filter: EventFilter, room: Permit) -> Self {
-        Self { watch, workers, filter, _room: room }
+        Self { watch, workers, filter, name: "event", _room: room }
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn called(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 }
 
@@ -168,7 +176,7 @@ impl Source for EventStream {
                     let (event, place) = next?;
                     let view = EventView::new(&event, place.as_ref());
                     if self.filter.lets_through(&view) {
-                        let mut bytes = format!("id: {}\nevent: event\ndata: ", event.position).into_bytes();
+                        let mut bytes = format!("id: {}\nevent: {}\ndata: ", event.position, self.name).into_bytes();
                         write_json(&mut bytes, &view);
                         return Ok((bytes.into(), Last::No));
                     }
@@ -176,7 +184,7 @@ impl Source for EventStream {
                 worker = self.workers.next_turn() => {
                     let turn = WorkerTurn::new(&worker?);
                     if self.filter.lets_turn_through(&turn) {
-                        let mut bytes = b"event: event\ndata: ".to_vec();
+                        let mut bytes = format!("event: {}\ndata: ", self.name).into_bytes();
                         write_json(&mut bytes, &turn);
                         return Ok((bytes.into(), Last::No));
                     }

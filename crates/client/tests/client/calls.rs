@@ -109,6 +109,45 @@ async fn lists_are_asked_for_by_page() {
 }
 
 #[tokio::test]
+async fn what_is_kept_is_told_from_what_goes_on() {
+    let items = json!({"items": []}).to_string();
+    let made = task("Pending").to_string();
+    let answers = vec![
+        answer("200 OK", JSON, &items),
+        answer("200 OK", JSON, &items),
+        answer("200 OK", JSON, &items),
+        answer("201 Created", JSON, &made),
+    ];
+    let server = Scripted::start(answers);
+    let page = PageRequest { after: Some("default/a".into()), ..PageRequest::default() };
+    client(&server).templates(&page).await.unwrap();
+    client(&server).list(Kind::Session, &PageRequest::default()).await.unwrap();
+    client(&server).sessions(&PageRequest::default()).await.unwrap();
+    client(&server).in_namespace("n").rerun("digest").await.unwrap();
+    for expected in [
+        "GET /v1/tasks?namespace=default&mode=template&after=default%2Fa ",
+        "GET /v1/sessions?namespace=default&mode=declared ",
+        "GET /v1/sessions?namespace=default&mode=live ",
+    ] {
+        let asked = server.asked.recv().unwrap();
+        assert!(asked.head.starts_with(expected), "{}", asked.head);
+    }
+    let asked = server.asked.recv().unwrap();
+    assert!(asked.head.starts_with("POST /v1/tasks?namespace=n&rerun=true "), "{}", asked.head);
+    assert_eq!(serde_json::from_str::<Value>(&asked.body).unwrap()["metadata"], json!({"name": "digest"}));
+}
+
+#[tokio::test]
+async fn namespaces_are_read_however_they_are_wrapped() {
+    let bodies = [json!({"namespaces": ["a", "b"]}), json!(["a", "b"])];
+    let server =
+        Scripted::start(bodies.iter().map(|body| answer("200 OK", JSON, &body.to_string())).collect());
+    for body in &bodies {
+        assert_eq!(client(&server).namespaces().await.unwrap(), ["a", "b"], "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_problem_keeps_what_the_server_said() {
     let problem = json!({
         "type": "about:blank", "title": "Bad Request", "status": 400, "code": "invalid_manifest",

@@ -12,7 +12,7 @@ parameters! {
     NAMESPACE = "namespace": Text, "The namespace; by default `default`.";
     SCOPE = "namespace": Text, "The namespace, or `*` for all of them; by default `default`.";
     LIMIT = "limit": Limit, "How many at most; by default 100.";
-    AFTER = "after": Text, "The `continue` of the page before.";
+    AFTER = "after": Text, "The `continue` of the page before, or the name of its last item in a list of one namespace.";
     LABEL_SELECTOR = "labelSelector": Text, "Only those with these labels: `k=v`, `k!=v`, `k`, `!k`, separated by commas.";
     LABELS = "labels": Text, "The same as `labelSelector`.";
     DRY_RUN = "dry_run": Flag, "Everything is checked and nothing is written.";
@@ -45,5 +45,6 @@ parameters! {
     PREFIX = "prefix": Text, "Only keys that begin like this.";
     IF_MATCH = "If-Match": Text, "The version that a change is made to, or `*`.";
     LAST_EVENT_ID = "Last-Event-ID": Text, "Goes on behind the event with this id.";
+    USER_AGENT = "User-Agent": Text, "`orloj-js-sdk/<version>` is answered as that SDK reads it: a list as a bare array, an event of a stream under the name `resource`.";
     IDEMPOTENCY_KEY = "Idempotency-Key": Text, "The same key again is the same task.";
 }

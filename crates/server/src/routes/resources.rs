@@ -12,7 +12,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ostler_control::{Precondition, ResourcePage};
-use ostler_spec::{Kind, Resource, kinds};
+use ostler_spec::{Kind, Resource, check_name, kinds};
 use serde_json::json;
 
 use super::{
@@ -116,13 +116,13 @@ async fn list(kind: Kind, State(app): State<Arc<App>>, parameters: Parameters) -
 
 /// A page of resources, by namespace and name.
 pub async fn page(kind: Kind, app: &App, parameters: &Parameters) -> Result<Response, Problem> {
-    let limit = parameters.limit()?;
+    let (limit, scope) = (parameters.limit()?, parameters.scope()?);
     let page = ResourcePage {
-        namespace: match parameters.scope()? {
+        after: parameters.get("after").map(|after| cursor(after, &scope)).transpose()?,
+        namespace: match scope {
             Scope::One(namespace) => Some(namespace),
             Scope::All => None,
         },
-        after: parameters.get("after").map(cursor).transpose()?,
         labels: parameters.selector()?,
         limit: limit + 1,
     };
@@ -130,13 +130,18 @@ pub async fn page(kind: Kind, app: &App, parameters: &Parameters) -> Result<Resp
     Ok(answer(StatusCode::OK, &List::page(found, limit, Resource::key)))
 }
 
-/// `namespace/name`, the last of the page before.
-fn cursor(after: &str) -> Result<(String, String), Problem> {
-    let place = after.split_once('/').map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    place.ok_or_else(|| {
-        let detail = format!("after: expected the `continue` of the page before, found {after:?}");
-        Problem::bad_parameter(detail)
-    })
+/// `namespace/name`, the last of the page before. In a list of one namespace its name is enough.
+fn cursor(after: &str, scope: &Scope) -> Result<(String, String), Problem> {
+    match (after.split_once('/'), scope) {
+        (Some((namespace, name)), _) => Ok((namespace.to_owned(), name.to_owned())),
+        (None, Scope::One(namespace)) if check_name(after).is_ok() => {
+            Ok((namespace.clone(), after.to_owned()))
+        }
+        (None, Scope::One(_) | Scope::All) => {
+            let detail = format!("after: expected the `continue` of the page before, found {after:?}");
+            Err(Problem::bad_parameter(detail))
+        }
+    }
 }
 
 async fn apply(

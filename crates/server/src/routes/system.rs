@@ -12,14 +12,16 @@ use serde_json::json;
 
 use super::{
     answer,
+    parameter::USER_AGENT,
     table::{Need, Route, Routes, Shape},
 };
-use crate::{gate::App, metrics, openapi, parameters::Parameters, problem::Problem};
+use crate::{dialect::Dialect, gate::App, metrics, openapi, parameters::Parameters, problem::Problem};
 
 pub fn routes() -> Routes {
     Routes::new()
         .add(
             Route::get("/v1/namespaces", Need::Read, "The caller's namespaces that something lives in.")
+                .heeds(&[USER_AGENT])
                 .answers(200, Shape::Json("Namespaces")),
             namespaces,
         )
@@ -39,12 +41,19 @@ pub fn routes() -> Routes {
         )
 }
 
-async fn namespaces(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+async fn namespaces(
+    State(app): State<Arc<App>>,
+    dialect: Dialect,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
     let parameters = parameters.only(&[])?;
     let mine = &parameters.caller()?.grant().namespaces;
     let all = app.control.namespaces().await?;
     let names: Vec<String> = all.into_iter().filter(|name| mine.has(name)).collect();
-    Ok(answer(StatusCode::OK, &json!({ "namespaces": names })))
+    Ok(match dialect {
+        Dialect::Ours => answer(StatusCode::OK, &json!({ "namespaces": names })),
+        Dialect::OrlojSdk => answer(StatusCode::OK, &names),
+    })
 }
 
 /// What can be told apart, and whether it is there.

@@ -12,12 +12,13 @@ use serde::Serialize;
 
 use super::{
     answer,
-    parameter::{AFTER, LIMIT},
+    parameter::{AFTER, LIMIT, USER_AGENT},
     table::{Body, Need, Route, Routes, Shape},
     users::{behind, grant},
 };
 use crate::{
     access::{Caller, check_name},
+    dialect::Dialect,
     fields::{Fields, invalid},
     gate::App,
     parameters::{Name, Parameters},
@@ -32,6 +33,7 @@ pub fn routes() -> Routes {
         .add(
             Route::get(all, need, "Tokens, by their names; not what they are.")
                 .takes(&[LIMIT, AFTER])
+                .heeds(&[USER_AGENT])
                 .answers(200, Shape::Json("TokenList")),
             list,
         )
@@ -80,12 +82,16 @@ impl<'a> View<'a> {
     }
 }
 
-async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+async fn list(
+    State(app): State<Arc<App>>,
+    dialect: Dialect,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
     let parameters = parameters.only(&["limit", "after"])?;
-    let limit = parameters.limit()?;
+    let limit = dialect.limit(&parameters)?;
     let tokens = app.control.tokens(behind(&parameters)?, limit + 1).await?;
     let views = tokens.iter().map(View::of).collect();
-    Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.name.to_owned())))
+    Ok(dialect.list(&List::page(views, limit, |view| view.name.to_owned())))
 }
 
 async fn create(

@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use super::{
     answer,
-    parameter::{AFTER, LIMIT},
+    parameter::{AFTER, LIMIT, USER_AGENT},
     table::{Body, Need, Route, Routes, Shape},
 };
 use crate::{
     access::{Caller, check_name, check_password},
+    dialect::Dialect,
     fields::Fields,
     gate::App,
     parameters::{Name, Parameters},
@@ -30,6 +31,7 @@ pub fn routes() -> Routes {
         .add(
             Route::get(all, need, "Users, by their names.")
                 .takes(&[LIMIT, AFTER])
+                .heeds(&[USER_AGENT])
                 .answers(200, Shape::Json("UserList")),
             list,
         )
@@ -65,12 +67,16 @@ impl<'a> View<'a> {
     }
 }
 
-async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+async fn list(
+    State(app): State<Arc<App>>,
+    dialect: Dialect,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
     let parameters = parameters.only(&["limit", "after"])?;
-    let limit = parameters.limit()?;
+    let limit = dialect.limit(&parameters)?;
     let users = app.control.users(behind(&parameters)?, limit + 1).await?;
     let views = users.iter().map(View::of).collect();
-    Ok(answer(StatusCode::OK, &List::page(views, limit, |view| view.name.to_owned())))
+    Ok(dialect.list(&List::page(views, limit, |view| view.name.to_owned())))
 }
 
 /// The name that the page before ended with.

@@ -11,10 +11,12 @@ use ostler_spec::Kind;
 use super::{
     parameter::{
         KIND, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, NAME, RESOURCE_VERSION, SCOPE, SINCE, SOURCE, TYPE,
+        USER_AGENT,
     },
     table::{Need, Route, Routes, Shape},
 };
 use crate::{
+    dialect::Dialect,
     gate::App,
     parameters::{Parameters, Scope, last_event_id},
     problem::Problem,
@@ -26,7 +28,7 @@ pub fn routes() -> Routes {
     Routes::new().add(
         Route::get("/v1/events/watch", Need::Read, "Everything that happens, live.")
             .takes(&[SINCE, SOURCE, TYPE, KIND, NAME, SCOPE])
-            .heeds(&[LAST_EVENT_ID])
+            .heeds(&[LAST_EVENT_ID, USER_AGENT])
             .answers(200, Shape::Events),
         events,
     )
@@ -67,6 +69,7 @@ async fn watch(
 
 async fn events(
     State(app): State<Arc<App>>,
+    dialect: Dialect,
     parameters: Parameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -90,5 +93,5 @@ async fn events(
     let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch_events(after).await?;
     let workers = app.control.watch_workers(None, Selector::default());
-    Ok(sse::stream(&app, sse::EventStream::new(watch, workers, filter, room)))
+    Ok(sse::stream(&app, sse::EventStream::new(watch, workers, filter, room).called(dialect.event_name())))
 }

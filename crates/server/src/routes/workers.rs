@@ -67,6 +67,12 @@ pub fn routes() -> Routes {
     })
 }
 
+/// Whether an address stands for workers, or for one of them.
+pub fn is_one_or_all(path: &str) -> bool {
+    let behind = path.strip_prefix("/v1/workers");
+    behind.is_some_and(|name| name.is_empty() || name.starts_with('/') && !name[1..].contains('/'))
+}
+
 /// There are as many as machines, by name. They belong to no namespace.
 async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "limit", "after", "labelSelector", "labels"])?;

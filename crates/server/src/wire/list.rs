@@ -19,6 +19,10 @@ impl<T> List<T> {
         Self { items, next }
     }
 
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
     /// The same, each item as it is shown.
     pub fn map<U>(self, show: impl FnMut(T) -> U) -> List<U> {
         List { items: self.items.into_iter().map(show).collect(), next: self.next }

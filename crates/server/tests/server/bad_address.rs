@@ -142,7 +142,8 @@ async fn parameters_that_make_no_sense() {
         );
     }
     let others = [
-        ("/v1/agents?after=x", "after"),
+        ("/v1/agents?after=", "after"),
+        ("/v1/agents?namespace=*&after=x", "after"),
         ("/v1/tasks?before=x", "before"),
         ("/v1/tasks?before=run_01kb3v00000000000000000000", "before"),
         ("/v1/tasks?state=happy", "happy"),

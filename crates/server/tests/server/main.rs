@@ -9,6 +9,7 @@ mod bad_input;
 mod boundaries;
 mod declared;
 mod description;
+mod dialect;
 mod events;
 mod governance;
 mod large;

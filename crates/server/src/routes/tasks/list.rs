@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use ostler_control::store::{TaskFilter, TaskRow};
+use ostler_control::{
+    ControlError,
+    store::{TaskFilter, TaskRow},
+};
 use ostler_kernel::TaskId;
 use ostler_spec::Kind;
 
@@ -57,10 +60,25 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         }
     }
     let (mut page, offset) = (Pages::new(parameters.limit()?), offset(&parameters)?);
-    let after = parameters.one_of(&["before", "after"])?;
+    let behind = parameters.one_of(&["before", "after"])?;
     let next = match Sort::of(&parameters)? {
-        Some(sort) => sort.fill(&app, &mut page, filter(&parameters, None)?, after, offset).await?,
-        None => fill(&app, &mut page, filter(&parameters, after.map(before).transpose()?)?, offset).await?,
+        Some(sort) => {
+            let after = match behind {
+                Some(text) => {
+                    let row = named(&app, &parameters, text).await?;
+                    Some(row.map_or_else(|| text.to_owned(), |row| sort.cursor(&row)))
+                }
+                None => None,
+            };
+            sort.fill(&app, &mut page, filter(&parameters, None)?, after.as_deref(), offset).await?
+        }
+        None => {
+            let before = match behind {
+                Some(text) => Some(before(&app, &parameters, text).await?),
+                None => None,
+            };
+            fill(&app, &mut page, filter(&parameters, before)?, offset).await?
+        }
     };
     Ok(answer(StatusCode::OK, &page.end(next)))
 }
@@ -160,6 +178,21 @@ fn states_of(phases: &str) -> Result<Vec<String>, Problem> {
     Ok(states)
 }
 
-fn before(text: &str) -> Result<TaskId, Problem> {
-    text.parse().map_err(|error| Problem::bad_parameter(format!("before: {error}")))
+/// The last task of the page before: its uid or, in a list of one namespace, its name.
+async fn before(app: &App, parameters: &Parameters, text: &str) -> Result<TaskId, Problem> {
+    let error = match text.parse() {
+        Ok(task) => return Ok(task),
+        Err(error) => Problem::bad_parameter(format!("before: {error}")),
+    };
+    named(app, parameters, text).await?.map(|row| row.task.id).ok_or(error)
+}
+
+/// The task of this name, in a list of one namespace.
+async fn named(app: &App, parameters: &Parameters, name: &str) -> Result<Option<TaskRow>, Problem> {
+    let Scope::One(namespace) = parameters.scope()? else { return Ok(None) };
+    match app.control.task(&namespace, name).await {
+        Ok(row) => Ok(Some(row)),
+        Err(ControlError::NotFound { .. }) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
 }

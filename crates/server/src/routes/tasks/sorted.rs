@@ -84,7 +84,7 @@ impl Sort {
         let mut last = None;
         for place in places.into_iter().filter(is_behind).skip(offset) {
             if page.is_full() {
-                return Ok(last.and_then(|place: Place| serde_json::to_string(&place).ok()));
+                return Ok(last.as_ref().map(written));
             }
             // One that was deleted meanwhile is not shown.
             if let Some(row) = app.control.store().task(TaskRef::Id(place.2)).await? {
@@ -93,6 +93,11 @@ impl Sort {
             last = Some(place);
         }
         Ok(None)
+    }
+
+    /// Where the list goes on behind this task.
+    pub fn cursor(self, row: &TaskRow) -> String {
+        written(&self.place(row))
     }
 
     /// Where each task stands, in no order. Of the tasks themselves no more are kept at once than are read at once.
@@ -126,6 +131,10 @@ fn phase(state: &str) -> &'static str {
 fn too_many() -> Problem {
     Problem::bad_parameter(format!("sort: there are more than {MOST} tasks to sort"))
         .remedy("ask for fewer, by state, phase or namespace; or leave `sort` out: the newest come first")
+}
+
+fn written((text, other, task): &Place) -> String {
+    serde_json::json!([text, other, task]).to_string()
 }
 
 fn read_place(after: &str) -> Result<Place, Problem> {
