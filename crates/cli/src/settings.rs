@@ -169,7 +169,7 @@ mod tests {
         for text in
             ["http://me:geheim@h:3128", "me:geheim@h:3128", "http://geheim@h", "http://me:ge@geheim@h"]
         {
-            let told = gather(&[("proxy", text)], None).unwrap_err();
+            let told = gather(&[("network.proxy", text)], None).unwrap_err();
             assert!(told.contains("OSTLER_PROXY") && told.contains("network.proxy"), "{told}");
             assert!(!told.contains("geheim"), "{told}");
             let shown = table::PROXY.shown(text);
@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(redactor.hidden("it is geheim-wort"), "it is [REDACTED]");
         let told = gather(&[], Some("network: {proxy: \"socks5://me:geheim@h:1\"}\n")).unwrap_err();
         assert!(!told.contains("geheim"), "{told}");
-        assert!(gather(&[("proxy", "http://h:3128")], None).is_ok());
+        assert!(gather(&[("network.proxy", "http://h:3128")], None).is_ok());
     }
 }
