@@ -14,6 +14,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+from urllib.parse import quote
 
 import collector
 import ground
@@ -41,9 +42,13 @@ kind: Tool
 metadata: {{name: basic}}
 spec: {{endpoint: "{parrot}/tool/basic-fail", allowPrivate: true, auth: {{profile: basic, secretRef: "tools:basic"}}}}
 ---
+kind: Tool
+metadata: {{name: proxied}}
+spec: {{endpoint: "http://tools.invalid/tool/proxied"}}
+---
 kind: Agent
 metadata: {{name: caller}}
-spec: {{model_ref: kept, prompt: Repeat., tools: [bearer, header, basic]}}
+spec: {{model_ref: kept, prompt: Repeat., tools: [bearer, header, basic, proxied]}}
 ---
 kind: Agent
 metadata: {{name: talker}}
@@ -62,11 +67,14 @@ def plain(kind):
 
 
 def all_canaries():
+    password = canary("bp")
     return {
         "model key": canary("mk"),
         "tool bearer": canary("tb"),
         "api key header": canary("ah"),
-        "basic password": "user:" + canary("bp"),
+        "basic pair": "user:" + password,
+        "basic password": password,
+        "proxy password": canary("pp"),
         "environment secret": canary("es"),
         "server token": plain("st"),
         "worker token": plain("wt"),
@@ -81,8 +89,8 @@ def all_canaries():
 class Scene:
     """One server with all its canaries."""
 
-    def __init__(self, title, args, store_url=None):
-        self.title, self.ostler = title, args.ostler
+    def __init__(self, title, args, parrot_url, store_url=None):
+        self.title, self.ostler, self.parrot_url = title, args.ostler, parrot_url
         self.folder = os.path.join(args.folder, title)
         self.data = os.path.join(self.folder, "data")
         os.makedirs(self.data)
@@ -111,16 +119,17 @@ class Scene:
         serve += [part for name, path in files.items() for part in (f"--{name}-file", path)]
         serve += ["--tls-certificate", os.path.join(self.folder, "tls.pem"), "--tls-key", os.path.join(self.folder, "tls.key")]
         setup = {"OSTLER_SETUP_TOKEN": self.canaries["setup token"]}
-        used = {"OSTLER_SECRET_FROM_ENVIRONMENT": self.canaries["environment secret"]}
+        used = {"OSTLER_SECRET_FROM_ENVIRONMENT": self.canaries["environment secret"], "OSTLER_PROXY": self.proxy()}
+        used_kinds = {"environment secret", "proxy password"}
         if self.store_url is None:
-            self.run_program("up", ["up", *serve], setup | used, {"setup token", "environment secret"})
+            self.run_program("up", ["up", *serve], setup | used, {"setup token"} | used_kinds)
         else:
             store = {"OSTLER_STORE": self.store_url.replace("ostler@", f"ostler:{self.canaries['database password']}@")}
             self.run_program("server", ["server", *serve], setup | store, {"setup token", "database password"})
             worker = ["worker", "--data", os.path.join(self.folder, "worker"), "--servers", self.url, "--log", "debug,h2=info,hyper=info"]
             worker += ["--worker-token-file", files["worker-token"], "--ca", os.path.join(self.folder, "tls.pem")]
             ground.wait_for(lambda: self.ask("GET", "/healthz")[0] == 200, "the server")
-            self.run_program("worker", worker, used, {"environment secret"})
+            self.run_program("worker", worker, used, used_kinds)
         ground.wait_for(lambda: self.ask("GET", "/healthz")[0] == 200, "the server")
 
     def run_program(self, title, arguments, environment, asked_for):
@@ -129,6 +138,11 @@ class Scene:
         asked_for = asked_for | {"collector token"}
         process = subprocess.Popen([self.ostler, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.programs.append((title, process, asked_for))
+
+    def proxy(self, scheme="http"):
+        """The parrot, with who we are to it."""
+        address = self.parrot_url.removeprefix("http://")
+        return f"{scheme}://proxied:{quote(self.canaries['proxy password'], safe='')}@{address}"
 
     def telling(self):
         """Spans and figures, with all that was said in them."""
@@ -147,8 +161,8 @@ class Scene:
         self.shown.append((f"{method} {path}", answer[2]))
         return answer
 
-    def cli(self, *arguments, stdin=None, status=0):
-        environment = ground.environment() | {
+    def cli(self, *arguments, stdin=None, status=0, more=None):
+        environment = ground.environment() | (more or {}) | {
             "OSTLER_SERVER": self.url,
             "OSTLER_TOKEN": self.canaries["server token"],
             "OSTLER_CA": os.path.join(self.folder, "tls.pem"),
@@ -159,13 +173,13 @@ class Scene:
         assert status is None or done.returncode == status, f"ostler {arguments} ended with {done.returncode}: {said.decode()}"
         return said.decode()
 
-    def work(self, parrot_url):
+    def work(self):
         """Uses every canary, in ways that go well and in ways that don't."""
         named = self.canaries
         self.cli("secret", "set", "model-key", "--from-stdin", stdin=named["model key"])
-        for key, kind in [("bearer", "tool bearer"), ("header", "api key header"), ("basic", "basic password")]:
+        for key, kind in [("bearer", "tool bearer"), ("header", "api key header"), ("basic", "basic pair")]:
             self.cli("secret", "set", "tools", "--key", key, "--from-stdin", stdin=named[kind])
-        manifests = self.file("all.yaml", MANIFESTS.format(parrot=parrot_url))
+        manifests = self.file("all.yaml", MANIFESTS.format(parrot=self.parrot_url))
         self.cli("apply", "-f", manifests)
         self.people()
         for agent, message, status in [("caller", "hello", 0), ("caller", "FAIL", 3), ("talker", "hello", 0), ("talker", "FAIL", 3)]:
@@ -218,6 +232,8 @@ class Scene:
             (["server", "--secret-key-file", wrong], {}),
             (["server"], {"OSTLER_SECRET_KEY": key[:-6]}),
             (["server", "--tls-certificate", os.path.join(self.folder, "tls.key"), "--tls-key", os.path.join(self.folder, "tls.key")], {}),
+            (["worker", "--servers", "http://127.0.0.1:1"], {"OSTLER_PROXY": self.proxy("socks5")}),
+            (["worker", "--servers", "http://127.0.0.1:1", "--proxy", self.proxy()], {}),
             (["worker", "--servers", "http://127.0.0.1:1", "--nonsense"], {"OSTLER_WORKER_TOKEN": self.canaries["worker token"]}),
         ]:
             folder = ["--data", os.path.join(self.folder, "failing")]
@@ -238,6 +254,8 @@ class Scene:
         self.cli("secret", "rotate", "--no-wait")
         self.cli("doctor", status=None)
         self.cli("config", "show", "--data", self.data, status=None)
+        for proxy in [self.proxy(), self.proxy().removeprefix("http://")]:
+            self.cli("config", "show", "--data", self.data, more={"OSTLER_PROXY": proxy})
 
     def look(self, search):
         """Everything that anybody could look at."""
@@ -263,12 +281,11 @@ class Scene:
             process.wait(timeout=30)
 
 
-def play(scene, search_more, started):
+def play(scene, search_more, server):
     """Plays a scene, and looks for what it left while it runs and when it has ended."""
-    server, url = started
     try:
         scene.start()
-        scene.work(url)
+        scene.work()
         search = Search(scene.canaries)
         scene.look(search)
     finally:
@@ -277,7 +294,8 @@ def play(scene, search_more, started):
     for path, body in scene.collector.came:
         search.look(f"what the collector got at {path}", body)
     search_more(search)
-    used = [scene.canaries[kind] for kind in ["model key", "tool bearer", "api key header", "basic password", "environment secret"]]
+    kinds = ["model key", "tool bearer", "api key header", "basic pair", "basic password", "environment secret", "proxy password"]
+    used = [scene.canaries[kind] for kind in kinds]
     unused = [value for value in used if value not in server.seen]
     unused += scene.collector.lacking(scene.canaries["collector token"], [b"execute_tool bearer", b"I was shown", b"gen_ai.client.token.usage"])
     findings = [f"{scene.title}: {finding}" for finding in search.findings]
@@ -293,9 +311,9 @@ def main():
     args.folder = os.path.abspath(args.folder)
     shutil.rmtree(args.folder, ignore_errors=True)
     os.makedirs(args.folder)
-    started = parrot.start()
+    server, url = parrot.start()
     findings, searches = [], []
-    found, search = play(Scene("sqlite", args), lambda search: None, started)
+    found, search = play(Scene("sqlite", args, url), lambda search: None, server)
     findings, searches = findings + found, searches + [search]
     with ground.Postgres() as postgres:
 
@@ -304,7 +322,7 @@ def main():
             postgres.stop()
             search.look_at_folder(postgres.data)
 
-        found, search = play(Scene("postgres", args, postgres.url), look_at_database, started)
+        found, search = play(Scene("postgres", args, url, postgres.url), look_at_database, server)
         findings, searches = findings + found, searches + [search]
     for finding in findings[:40]:
         print("found:", finding, file=sys.stderr)

@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
-SHOWN_IN = ("authorization", "x-api-key")
+SHOWN_IN = ("authorization", "x-api-key", "proxy-authorization")
 
 
 def repeated(secret):
@@ -35,9 +35,12 @@ class Parrot(BaseHTTPRequestHandler):
         secrets = [text.removeprefix("Bearer ") for text in shown]
         for text in list(secrets):
             if text.startswith("Basic "):
-                secrets.append(base64.b64decode(text[6:]).decode())
+                pair = base64.b64decode(text[6:]).decode()
+                secrets += [pair, pair.split(":", 1)[1]]
         with self.server.lock:
             self.server.seen.update(secrets)
+        # Who asks through a proxy names the whole address.
+        self.path = self.path.removeprefix("http://tools.invalid")
         if self.path.startswith("/tool/"):
             return self.tool(secrets)
         return self.model(json.loads(body), " ".join(secrets))

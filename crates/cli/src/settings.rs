@@ -60,7 +60,11 @@ impl Settings {
                 .or_else(|| from_file.get(setting.key).cloned())
                 .or_else(|| setting.default.map(|text| (text.to_owned(), Source::Default)));
             let Some((text, source)) = said else { continue };
-            if let Err(problem) = (setting.check)(&text) {
+            let unfit = match source {
+                Source::Flag(_) => setting.unfit_for_flag(&text),
+                Source::Variable(_) | Source::File(_) | Source::Default => None,
+            };
+            if let Err(problem) = unfit.map_or_else(|| (setting.check)(&text), Err) {
                 problems.push(format!(
                     "{source}: {:?} is no {}: {problem}",
                     setting.shown(&text),
@@ -158,5 +162,27 @@ mod tests {
         assert_eq!(table::STORE.shown("sqlite:a:b@c"), "sqlite:a:b@c");
         let told = gather(&[("store", "mysql://user:geheim@host")], None).unwrap_err();
         assert!(!told.contains("geheim"), "{told}");
+    }
+
+    #[test]
+    fn a_password_for_the_proxy_belongs_in_no_flag_and_is_shown_nowhere() {
+        for text in
+            ["http://me:geheim@h:3128", "me:geheim@h:3128", "http://geheim@h", "http://me:ge@geheim@h"]
+        {
+            let told = gather(&[("network.proxy", text)], None).unwrap_err();
+            assert!(told.contains("OSTLER_PROXY") && told.contains("network.proxy"), "{told}");
+            assert!(!told.contains("geheim"), "{told}");
+            let shown = table::PROXY.shown(text);
+            assert!(shown.contains("***@h") && !shown.contains("geheim"), "{shown}");
+        }
+        let settings = gather(&[], Some("network: {proxy: \"http://me:geheim-wort@h:3128\"}\n")).unwrap();
+        assert_eq!(settings.text(&table::PROXY), Some("http://me:geheim-wort@h:3128"), "a file may say it");
+        let redactor = ostler_worker::Redactor::default();
+        let config = network::config(&settings, &redactor).unwrap();
+        assert!(!format!("{config:?}").contains("geheim"), "{config:?}");
+        assert_eq!(redactor.hidden("it is geheim-wort"), "it is [REDACTED]");
+        let told = gather(&[], Some("network: {proxy: \"socks5://me:geheim@h:1\"}\n")).unwrap_err();
+        assert!(!told.contains("geheim"), "{told}");
+        assert!(gather(&[("network.proxy", "http://h:3128")], None).is_ok());
     }
 }

@@ -6,6 +6,7 @@ mod judge;
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use crate::{NetError, resolver, target::Target};
@@ -41,6 +42,12 @@ impl ProxyConfig {
         Ok(Self { for_http: proxy("HTTP_PROXY")?, for_https: proxy("HTTPS_PROXY")?, exempt: spared })
     }
 
+    /// What must not be shown of the proxies' addresses: who we are there, in the forms in which it may stand somewhere.
+    pub fn hidden(&self) -> impl Iterator<Item = String> {
+        let urls = [&self.for_http, &self.for_https].into_iter().flatten();
+        urls.flat_map(credentials)
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         self.for_http.is_none() && self.for_https.is_none()
     }
@@ -69,6 +76,22 @@ impl fmt::Debug for ProxyConfig {
             .field("for_https", &host(&self.for_https))
             .field("exempt", &self.exempt)
             .finish()
+    }
+}
+
+/// The password as it is and as it is written in an address, and both with the user, as a header has it. Without a password
+/// the user is one.
+fn credentials(url: &Url) -> Vec<String> {
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    match (url.username(), url.password()) {
+        ("", None) => Vec::new(),
+        (user, None) => vec![plain(user), user.to_owned()],
+        (user, Some(password)) => vec![
+            plain(password),
+            password.to_owned(),
+            format!("{}:{}", plain(user), plain(password)),
+            format!("{user}:{password}"),
+        ],
     }
 }
 
@@ -145,6 +168,15 @@ mod tests {
         assert!(shown.contains("lower") && !shown.contains("geheim"), "{shown}");
         let all = |name: &str| (name == "ALL_PROXY").then(|| "http://all:3".to_owned());
         assert!(serves(&ProxyConfig::from_variables(all, "").unwrap(), "http://example.com/"));
+    }
+
+    #[test]
+    fn who_we_are_there_is_told_to_who_hides_it() {
+        let hidden = |text: &str| ProxyConfig::to(text, "").unwrap().hidden().collect::<Vec<_>>();
+        assert!(hidden("http://h:1").is_empty());
+        assert!(hidden("me:pass%2Fword@h:1").contains(&"pass/word".to_owned()));
+        assert!(hidden("http://me:pass%2Fword@h:1").contains(&"me:pass/word".to_owned()));
+        assert!(hidden("http://token-alone@h:1").contains(&"token-alone".to_owned()));
     }
 
     #[test]

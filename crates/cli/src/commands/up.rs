@@ -45,7 +45,7 @@ Examples:
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;
     serving::start_logging(&settings, arguments.quiet, app)?;
-    let network = network::config(&settings)?;
+    let network = network::config(&settings, &app.redactor)?;
     // From now on a signal stops us in good order, also while we start.
     let mut signals = Signals::listen()?;
     let collector = Collector::from_environment(app)?;

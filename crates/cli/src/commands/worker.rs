@@ -45,10 +45,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let data = app.written.data_folder();
     let settings = Settings::gather(&arguments.flags.0, &data)?;
     serving::start_logging(&settings, arguments.quiet, app)?;
-    let network = network::config(&settings)?;
+    let network = network::config(&settings, &app.redactor)?;
     let mut signals = Signals::listen()?;
     let (servers, token) = (servers(&settings, app)?, token(arguments.token, &settings, app)?);
-    app.redactor.hide(&token);
+    app.redactor.hide_for_good(&token);
     // Kept as long as the worker runs: nobody else may have its name meanwhile.
     let name = name::of_worker(settings.text(&table::WORKER_NAME), &data, &*app.runtime)?;
     let dial = Dial {

@@ -3,14 +3,15 @@
 use std::{env, time::Duration};
 
 use ostler_spec::GoDuration;
-use ostler_worker::{NetConfig, ProxyConfig};
+use ostler_worker::{NetConfig, ProxyConfig, Redactor};
 
 use super::{Settings, table};
 use crate::error::CommandError;
 
-/// How models and tools are called.
-pub fn config(settings: &Settings) -> Result<NetConfig, CommandError> {
+/// How models and tools are called. Who we are to a proxy is hidden from now on.
+pub fn config(settings: &Settings, redactor: &Redactor) -> Result<NetConfig, CommandError> {
     let mut config = NetConfig { proxy: proxy(settings)?, ..NetConfig::default() };
+    config.proxy.hidden().for_each(|hidden| redactor.hide_for_good(&hidden));
     config.nameservers =
         nameservers(settings.text(&table::NAMESERVERS).unwrap_or_default()).map_err(CommandError::error)?;
     if let Some(wait) = settings.text(&table::CONNECT_TIMEOUT).and_then(wait) {

@@ -40,15 +40,34 @@ impl Setting {
         self.value.is_empty()
     }
 
-    /// The value without a password in it.
+    /// The value without a password in it. The last `@` counts: a password may have one, too.
     pub fn shown(&self, text: &str) -> String {
-        let hidden = || {
-            let (scheme, rest) = text.split_once("://")?;
-            let (user, host) = rest.split_once('@')?;
-            let (name, _) = user.split_once(':')?;
-            Some(format!("{scheme}://{name}:***@{host}"))
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (format!("{scheme}://"), rest),
+            None if self.is_proxy() => (String::new(), text),
+            None => return text.to_owned(),
         };
-        hidden().unwrap_or_else(|| text.to_owned())
+        match rest.rsplit_once('@').map(|(who, host)| (who.split_once(':'), host)) {
+            Some((Some((name, _)), host)) => format!("{scheme}{name}:***@{host}"),
+            // Who shows a proxy one word shows a token.
+            Some((None, host)) if self.is_proxy() => format!("{scheme}***@{host}"),
+            Some((None, _)) | None => text.to_owned(),
+        }
+    }
+
+    /// What is wrong with saying this in a flag: others on the machine see it.
+    pub fn unfit_for_flag(&self, text: &str) -> Option<String> {
+        (self.is_proxy() && text.contains('@')).then(|| {
+            format!(
+                "others on this machine see what a command is called with: say who you are to the proxy in {}, or in \
+                 `{}` of the configuration file",
+                self.variable, self.key
+            )
+        })
+    }
+
+    fn is_proxy(&self) -> bool {
+        self.key == PROXY.key
     }
 }
 
@@ -142,7 +161,7 @@ settings! {
     }
     Network {
         PROXY: "network.proxy", "proxy", "OSTLER_PROXY", "PROXY", Some("off"), network::check_proxy,
-            "Who dials models and tools: off, environment for what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say, or http://HOST:PORT. The proxy has to refuse private addresses itself";
+            "Who dials models and tools: off, environment for what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say, or http://HOST:PORT. A user and a password before the host only in the variable or the file. The proxy has to refuse private addresses itself";
         NO_PROXY: "network.no_proxy", "no-proxy", "OSTLER_NO_PROXY", "HOST,...", None, network::check_no_proxy,
             "What is dialled without the proxy: domains with all below them, addresses, ranges as 10.0.0.0/8";
         NAMESERVERS: "network.nameservers", "nameservers", "OSTLER_NAMESERVERS", "ADDRESS,...", None, network::check_nameservers,
