@@ -42,7 +42,7 @@ pub enum Rule {
     Timeout,
     /// The endpoint gives a call half a second to begin and to go on.
     Hasty,
-    /// The task has a second until its deadline.
+    /// The task has three seconds until its deadline.
     Deadline,
     /// The task may fail three times.
     Retry3,
@@ -434,7 +434,7 @@ impl Rule {
     /// How long the task has in all.
     pub const fn deadline(self) -> Option<&'static str> {
         match self {
-            Deadline => Some("1s"),
+            Deadline => Some("3s"),
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
             | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
             | StopFirst | Reuse | Deny => None,
