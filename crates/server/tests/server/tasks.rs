@@ -28,7 +28,8 @@ async fn a_task_is_accepted_as_it_will_be_read() {
     assert!(metadata["uid"].as_str().unwrap().starts_with("task_"));
     assert!(metadata["createdAt"].as_str().unwrap().ends_with('Z'));
     let spec = json!({"agent": "helper", "input": {"message": "hi"}, "priority": "normal",
-        "retry": {"max_attempts": 1, "backoff": "0s"}});
+        "retry": {"max_attempts": 1, "backoff": "0s"},
+        "message_retry": {"max_attempts": 1, "backoff": "0s", "max_backoff": "24h", "jitter": "full"}});
     assert_eq!(view["spec"], spec);
     assert_eq!((&status["phase"], &status["state"]), (&json!("Pending"), &json!("queued")));
     assert_eq!((&status["lastEvent"], status.get("output")), (&json!(1), None));
