@@ -83,7 +83,8 @@ fn task(number: usize) -> anyhow::Result<NewTask> {
     NewTask::from_resource(resource).context("not a task")
 }
 
-fn read(manifest: &Value) -> anyhow::Result<Resource> {
+/// A manifest of the bench.
+pub fn read(manifest: &Value) -> anyhow::Result<Resource> {
     ostler_spec::from_json(manifest)
         .map_err(|problems| anyhow::anyhow!("a manifest of the bench is wrong: {problems:?}"))
 }

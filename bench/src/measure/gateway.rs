@@ -1,22 +1,18 @@
 //! The model gateway as workers use it, and LiteLLM's proxy, both in front of the same scripted model: what each adds to
-//! asking the model directly, alone and under load, and how much each can carry. The server has no route of its own
-//! through which others could ask models, so ours is measured in process: that is the way of every agent's call.
+//! asking the model directly, alone and at a rate that it can hold, and how much each can carry. The server has no route of
+//! its own through which others could ask models, so ours is measured in a worker: that is the way of every agent's call.
+
+mod equipped;
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, ensure};
 use futures_util::future::{join, try_join_all};
-use ostler_agent::llm::{
-    Gateway, Limited, Message, ModelRequest, Priced, Prices, Redacting, Registry, Secrets, Shown, complete,
-    net::Client, secrets::Redactor,
-};
-use ostler_kernel::{Block, Role, Runtime, plan::ModelPlan};
-use ostler_link::TokioRuntime;
 use ostler_testing::model_server::{ModelServer, Script, Settings, Turn};
 
+use self::equipped::{Desk, Equipped};
 use super::Bench;
 use crate::http::{Connection, Request};
 use crate::litellm::{self, LiteLlm};
@@ -33,6 +29,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Calls in a second at which the gateway must not be felt.
 const RATE: f64 = 1000.0;
 
+/// Of all that one can carry, as much as it can hold without a growing queue.
+const HELD: f64 = 0.8;
+
 const ANSWER: &str = "The answer is forty-two, as it has been since somebody asked for the first time.";
 
 const BODY: &str = r#"{"model":"scripted","messages":[{"role":"system","content":"Answer."},{"role":"user","content":"What is it?"}],"stream":true,"stream_options":{"include_usage":true}}"#;
@@ -41,7 +40,8 @@ const BODY: &str = r#"{"model":"scripted","messages":[{"role":"system","content"
 enum Asker {
     /// The model itself, or a proxy that speaks as it does.
     Wire(Connection),
-    Gateway(Arc<dyn Gateway>, Box<ModelRequest>),
+    /// A worker's run.
+    Gateway(Desk),
 }
 
 /// What was measured of one way to ask.
@@ -57,8 +57,8 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let settings = Settings { forget_bodies: true, fast: true, ..Settings::default() };
     let model = ModelServer::start_with(script, settings).await?;
     let address: SocketAddr = model.root_url().trim_start_matches("http://").parse()?;
-    let (gateway, request) = ours(&model.base_url())?;
-    let ask_ours = async || Ok(Asker::Gateway(Arc::clone(&gateway), Box::new(request.clone())));
+    let equipped = Equipped::start(&bench.settings.data.join("gateway"), &model.base_url()).await?;
+    let ask_ours = async || equipped.desk().await.map(Asker::Gateway);
     let ask_model = async || Connection::open(address, None).await.map(Asker::Wire);
 
     let direct = Measured::take(bench, ask_model).await?;
@@ -75,13 +75,18 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             let folder = bench.settings.data.join("litellm");
             let proxy = LiteLlm::start(&binary, &folder, &model.base_url()).await?;
             let at = proxy.address();
-            let measured =
-                Measured::take(bench, async || Connection::open(at, Some("sk-bench")).await.map(Asker::Wire))
-                    .await;
+            let ask_other = async || Connection::open(at, Some("sk-bench")).await.map(Asker::Wire);
+            let measured = async {
+                let measured = Measured::take(bench, ask_other).await?;
+                report_held(report, bench, "LiteLLM", &measured, ask_model, ask_other).await?;
+                anyhow::Ok(measured)
+            };
+            let measured = measured.await;
             proxy.stop().await?;
             Some(measured?)
         }
     };
+    report_held(report, bench, "gateway", &ours, ask_model, ask_ours).await?;
     report_alone(report, &direct, &ours, other.as_ref());
     report_carried(report, &direct, &ours, other.as_ref());
 
@@ -91,33 +96,6 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let steady = load(askers(bench, ask_ours).await?, Some(RATE), seconds).await?;
     report_steady(report, &calm, &steady, watch.end()?);
     Ok(())
-}
-
-/// As a worker is equipped.
-fn ours(base_url: &str) -> anyhow::Result<(Arc<dyn Gateway>, ModelRequest)> {
-    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(tokio::runtime::Handle::current()));
-    let registry =
-        Registry::standard(Client::new(Arc::clone(&runtime))?, Arc::clone(&runtime), Secrets::new(|_| None))?;
-    let gateway = Redacting::new(Limited::new(registry, runtime), Redactor::default());
-    let gateway: Arc<dyn Gateway> = Arc::new(Priced::new(gateway, Prices::standard()));
-    let endpoint = ModelPlan {
-        endpoint: "scripted".to_owned(),
-        provider: "openai".to_owned(),
-        base_url: base_url.to_owned(),
-        model: "scripted".to_owned(),
-        allow_private: true,
-        ..ModelPlan::default()
-    };
-    let question = Block::Text { text: "What is it?".to_owned() };
-    let request = ModelRequest {
-        endpoint,
-        system: "Answer.".to_owned(),
-        messages: vec![Message { role: Role::User, blocks: vec![question] }],
-        tools: Vec::new(),
-        output_schema: None,
-        request_id: "bench".to_owned(),
-    };
-    Ok((gateway, request))
 }
 
 /// One way to ask: one at a time, and by many at once as fast as it goes.
@@ -169,15 +147,7 @@ impl Asker {
                 let first = answer.began.context("an empty answer")?;
                 Ok((first.saturating_duration_since(began), began.elapsed()))
             }
-            Asker::Gateway(gateway, request) => {
-                let mut first = None;
-                let note = |_: Shown<'_>| {
-                    first.get_or_insert_with(|| began.elapsed());
-                };
-                let answer = complete(gateway.as_ref(), (**request).clone(), note).await;
-                answer.map_err(|failure| anyhow!("asked in vain: {failure}"))?;
-                Ok((first.context("an empty answer")?, began.elapsed()))
-            }
+            Asker::Gateway(desk) => desk.ask().await,
         }
     }
 }
@@ -287,6 +257,30 @@ fn report_carried(report: &mut Report, direct: &Measured, ours: &Measured, other
     }
     report.add(figure);
     report.summarize(format!("gateway carries {:.0}/s{beside}", ours.carried.per_second()));
+}
+
+/// What one adds to the model itself where both are asked as often as it can hold.
+async fn report_held(
+    report: &mut Report,
+    bench: &Bench,
+    name: &str,
+    measured: &Measured,
+    ask_model: impl AsyncFn() -> anyhow::Result<Asker>,
+    ask: impl AsyncFn() -> anyhow::Result<Asker>,
+) -> anyhow::Result<()> {
+    let (rate, seconds) = (HELD * measured.carried.per_second(), bench.settings.seconds);
+    let watch = WeatherWatch::begin()?;
+    let calm = load(askers(bench, ask_model).await?, Some(rate), seconds).await?;
+    let held = load(askers(bench, ask).await?, Some(rate), seconds).await?;
+    let weather = watch.end()?;
+    for (quantile_name, quantile) in QUANTILES {
+        let adds = millis(added(&held.all, &calm.all, quantile));
+        let what = format!("{name} adds at {rate:.0}/s, four fifths of what it carries, {quantile_name}");
+        report.add(Figure::new(what, adds, "ms", weather));
+    }
+    let [p50, p99] = QUANTILES.map(|(_, quantile)| millis(added(&held.all, &calm.all, quantile)));
+    report.summarize(format!("{name} at {rate:.0}/s adds p50 {p50:.2} ms, p99 {p99:.2} ms"));
+    Ok(())
 }
 
 fn report_steady(report: &mut Report, calm: &Taken, steady: &Taken, weather: Weather) {

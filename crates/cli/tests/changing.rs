@@ -372,7 +372,8 @@ fn of_many_only_those_that_change_are_shown() {
 fn a_task_that_sleeps_says_on_what() {
     let sleeping = json!({
         "apiVersion": "ostler.dev/v1", "kind": "Task",
-        "metadata": {"name": "t", "namespace": "default", "uid": "u1", "createdAt": "2026-01-01T00:00:00.000Z"},
+        "metadata": {"name": "t", "namespace": "default", "uid": "u1", "resourceVersion": "1",
+            "createdAt": "2026-01-01T00:00:00.000Z"},
         "spec": {"agent": "a", "input": {"message": "hi"}},
         "status": {
             "phase": "Running", "state": "sleeping", "lastEvent": 3,

@@ -255,7 +255,10 @@ mod tests {
         let task = |(uid, made, tokens): &(&str, u32, u64)| {
             serde_json::from_value(json!({
                 "apiVersion": "ostler.dev/v1", "kind": "Task",
-                "metadata": { "name": uid, "namespace": "default", "uid": uid, "createdAt": format!("2026-01-01T00:00:{made:02}Z") },
+                "metadata": {
+                    "name": uid, "namespace": "default", "uid": uid, "resourceVersion": "1",
+                    "createdAt": format!("2026-01-01T00:00:{made:02}Z"),
+                },
                 "spec": { "agent": "a", "input": {} },
                 "status": { "state": "running", "usage": { "input_tokens": tokens, "output_tokens": 0 } },
             }))
