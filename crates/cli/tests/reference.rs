@@ -123,6 +123,37 @@ fn every_variable_is_in_the_reference() {
     }
 }
 
+/// `[ToolSpec::is_idempotent]`, with backticks or without: it leads somewhere only in the sources.
+fn rust_links(text: &str) -> Vec<&str> {
+    let pieces = text.match_indices('[').filter_map(|(at, _)| text[at + 1..].split_once(']'));
+    let links = pieces.filter(|(_, behind)| !behind.starts_with('('));
+    let names = links.map(|(name, _)| (name, name.trim_matches('`')));
+    let is_path = |name: &str| name.split("::").all(|part| is_word(part)) && name.contains("::");
+    let is_type = |name: &str| is_word(name) && name.starts_with(|first: char| first.is_ascii_uppercase());
+    let is_link = |(name, bare): &(&str, &str)| is_path(bare) || name.starts_with('`') && is_type(bare);
+    names.filter(is_link).map(|(name, _)| name).collect()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[test]
+fn no_link_of_the_sources_is_in_the_reference_or_a_schema() {
+    let leak = "again; see [`ToolSpec::is_idempotent`], [Spec::a] or [`Later`], not [OPTIONS] [a](b.md) <KIND [NAME]>";
+    assert_eq!(rust_links(leak), ["`ToolSpec::is_idempotent`", "Spec::a", "`Later`"]);
+    let pages = support::run(support::ostler(Path::new(".")).args(["reference"]));
+    for name in pages.ok().lines() {
+        let page = page(name);
+        assert_eq!(rust_links(&page), Vec::<&str>::new(), "docs/reference/{name}.md");
+    }
+    for entry in fs::read_dir("../../schema").unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(rust_links(&text), Vec::<&str>::new(), "{}", path.display());
+    }
+}
+
 #[test]
 fn every_command_is_in_the_reference() {
     let page = page("flags");

@@ -48,7 +48,8 @@ pub struct ToolSpec {
     /// What can go wrong with a call; decides the defaults of `operation_classes` and isolation.
     #[serde(default)]
     pub risk_level: RiskLevel,
-    /// Whether a call of unknown outcome may be made again; see [`ToolSpec::is_idempotent`].
+    /// Whether a call of unknown outcome may be made again. By default it may if all its operation
+    /// classes are `read`, or its retry allows more than one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
     /// How a call is made.

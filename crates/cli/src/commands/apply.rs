@@ -18,7 +18,11 @@ use crate::{
 /// Puts declared objects in place: agents, systems, model endpoints, tools, tasks
 ///
 /// Every file is checked first, and then the server looks at all of it together: what is referred to must be there or be
-/// among it. All mistakes are told with file, line and column; if there is one, nothing is applied. A Task is created, and starts; those that merely lie in a folder do so only with --run.
+/// among it. All mistakes are told with file, line and column; if there is one, nothing is applied. A Task is created, and
+/// starts; those that merely lie in a folder do so only with --run.
+///
+/// A namespace that a manifest writes counts, and -n refuses what writes another. What writes none goes to that of -n, or of
+/// the profile.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

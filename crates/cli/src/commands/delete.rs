@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use ostler_client::Client;
 use ostler_spec::Kind;
-use serde_json::Value;
 
 use super::{
     apply,
-    listing::{self, Listing},
+    listing::{self, Listing, is_template},
     missing,
     target::{Target, targets},
 };
@@ -116,22 +115,17 @@ async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String
     let is_many = arguments.all || arguments.selector.is_some();
     let home = client.namespace().to_owned();
     match &wanted[..] {
-        _ if arguments.templates
-            && !(is_many && matches!(wanted[..], [Target { kind: Kind::Task, name: None }])) =>
-        {
-            Err(CommandError::new(Exit::Usage, "--templates goes with `tasks` and -l LABELS or --all"))
-        }
         [Target { kind: Kind::Task, name: None }] if is_many && !arguments.templates => {
             Err(CommandError::new(Exit::Usage, "of tasks, only templates are deleted")
                 .with_remedy("--templates says that they are meant"))
         }
-        [Target { kind, name: None }] if is_many => {
-            let listing = if arguments.templates { Listing::Templates } else { Listing::Kind(*kind) };
-            let found = listing::list(client, listing, arguments.selector.as_deref(), usize::MAX).await?;
-            let name = |object| Some(listing::name_of(object).to_owned());
-            let targets = found.items.iter().map(|object| Target { kind: *kind, name: name(object) });
-            Ok(targets.map(|target| (home.clone(), target)).collect())
+        [Target { kind: Kind::Task, name: None }] if is_many => {
+            all(arguments, client, Listing::Templates).await
         }
+        _ if arguments.templates => {
+            Err(CommandError::new(Exit::Usage, "--templates goes with `tasks` and -l LABELS or --all"))
+        }
+        [Target { kind, name: None }] if is_many => all(arguments, client, Listing::Kind(*kind)).await,
         [Target { kind, name: None }] => {
             Err(CommandError::new(Exit::Usage, format!("which {}?", kind.plural()))
                 .with_remedy("name one or more; -l LABELS and --all stand for many"))
@@ -140,6 +134,20 @@ async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String
             .with_remedy("leave out one of the two")),
         _ => Ok(wanted.into_iter().map(|target| (home.clone(), target)).collect()),
     }
+}
+
+/// Those of a list that have the labels.
+async fn all(
+    arguments: &Arguments,
+    client: &Client,
+    listing: Listing,
+) -> Result<Vec<(String, Target)>, CommandError> {
+    let found = listing::list(client, listing, arguments.selector.as_deref(), usize::MAX).await?;
+    let target = |object| {
+        let target = Target { kind: listing.kind(), name: Some(listing::name_of(object).to_owned()) };
+        (client.namespace().to_owned(), target)
+    };
+    Ok(found.items.iter().map(target).collect())
 }
 
 /// What the files declare, those first that others need least.
@@ -155,10 +163,6 @@ fn declared(arguments: &Arguments, app: &App) -> Result<Vec<(String, Target)>, C
         (resource.metadata.namespace, target)
     };
     Ok(kept.into_iter().rev().map(target).collect())
-}
-
-fn is_template(task: &Value) -> bool {
-    task.pointer("/spec/mode").and_then(Value::as_str) == Some("template")
 }
 
 fn no_template(title: &str) -> CommandError {

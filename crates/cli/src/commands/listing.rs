@@ -95,6 +95,11 @@ pub async fn all(client: &Client, kind: Kind) -> Result<Vec<Value>, CommandError
     Ok(list(client, kind, None, usize::MAX).await?.items)
 }
 
+/// Whether a Task is kept and never run.
+pub fn is_template(task: &Value) -> bool {
+    task.pointer("/spec/mode").and_then(Value::as_str) == Some("template")
+}
+
 /// `metadata.name`
 pub fn name_of(object: &Value) -> &str {
     object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()

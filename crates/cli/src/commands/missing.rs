@@ -3,7 +3,7 @@
 use ostler_client::{Client, ClientError, PageRequest};
 use ostler_spec::Kind;
 
-use super::listing::{name_of, namespace_of};
+use super::listing::{self, name_of, namespace_of};
 use crate::{error::CommandError, suggest};
 
 /// As many names as a near one is looked for among.
@@ -76,7 +76,7 @@ pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String
 
 async fn is_template(client: &Client, name: &str) -> bool {
     let task = client.get(Kind::Task, name).await;
-    task.is_ok_and(|task| task.pointer("/spec/mode").is_some_and(|mode| mode == "template"))
+    task.is_ok_and(|task| listing::is_template(&task))
 }
 
 /// The namespace that was probably meant, where nothing lives in the one that was named.
