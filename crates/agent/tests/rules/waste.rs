@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use ostler_kernel::{Failure, Step, Usage, run::end::Leave, step::StepState};
+use ostler_kernel::{Failure, Runtime, Step, Usage, run::end::Leave, step::StepState};
+use ostler_link::TokioRuntime;
 
 use crate::{
     failure,
@@ -81,11 +82,11 @@ async fn an_answer_of_nothing_is_charged_too() {
 
 #[tokio::test]
 async fn a_wait_of_a_day_is_slept_on_for_an_hour_and_says_why() {
-    let began = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as i64;
+    let began = TokioRuntime::new(tokio::runtime::Handle::current()).now();
     let story = Scene::new(|_| Err(busy(Duration::from_secs(86_400)))).play().await;
     let Leave::Sleep { until, why: Some(why) } = &story.left else { panic!("{:?}", story.left) };
     assert_eq!((why.code.as_str(), why.message.as_str()), ("model_rate_limited", "not now"));
-    let slept = until.since(ostler_kernel::Timestamp::from_millis(began));
+    let slept = until.since(began);
     assert!(slept <= Duration::from_secs(3600 + 60), "{slept:?}");
     assert!(story.steps[0].is_open(), "the call is made again");
 }
