@@ -1,6 +1,8 @@
 //! What is kept beside tasks and conversations: templates and declared sessions are listed, run and deleted by the same
 //! commands, and a namespace that was written stays.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod support;
 
 use std::process::Stdio;
