@@ -68,6 +68,7 @@ async fn measure_all(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             Measurement::History => measure::history::measure(bench, report).await?,
             Measurement::Shared => measure::shared::measure(bench, report).await?,
             Measurement::StartUp => measure::start_up::measure(bench, report).await?,
+            Measurement::Command => measure::command::measure(bench, report).await?,
         }
     }
     Ok(())

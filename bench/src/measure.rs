@@ -1,5 +1,6 @@
 //! The measurements, one file each.
 
+pub mod command;
 pub mod first_call;
 pub mod floors;
 pub mod gateway;

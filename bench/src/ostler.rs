@@ -167,12 +167,17 @@ fn spawn(binary: &Path, data: &Path, arguments: &[&str]) -> anyhow::Result<Child
 /// The binary with these arguments, that says nothing and hears nothing of this shell's settings.
 pub fn quiet(binary: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
+    unset(&mut command);
+    command.args(arguments).arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Lets it hear nothing of this shell's settings.
+pub fn unset(command: &mut Command) {
     let is_setting = |name: &OsString| name.to_string_lossy().starts_with("OSTLER_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
         command.env_remove(name);
     }
-    command.args(arguments).arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null());
-    command
 }
 
 /// What a process used so far.

@@ -78,6 +78,8 @@ pub enum Measurement {
     Shared,
     /// Start to ready, and memory when idle
     StartUp,
+    /// `ostler get agents` beside a warm server
+    Command,
 }
 
 impl Settings {

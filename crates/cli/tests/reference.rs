@@ -128,7 +128,7 @@ fn rust_links(text: &str) -> Vec<&str> {
     let pieces = text.match_indices('[').filter_map(|(at, _)| text[at + 1..].split_once(']'));
     let links = pieces.filter(|(_, behind)| !behind.starts_with('('));
     let names = links.map(|(name, _)| (name, name.trim_matches('`')));
-    let is_path = |name: &str| name.split("::").all(|part| is_word(part)) && name.contains("::");
+    let is_path = |name: &str| name.split("::").all(is_word) && name.contains("::");
     let is_type = |name: &str| is_word(name) && name.starts_with(|first: char| first.is_ascii_uppercase());
     let is_link = |(name, bare): &(&str, &str)| is_path(bare) || name.starts_with('`') && is_type(bare);
     names.filter(is_link).map(|(name, _)| name).collect()
