@@ -43,11 +43,14 @@ async fn failures_are_counted_per_request_id() {
     assert_eq!(call(&server, "fail", "c", "{}").await.status, 500);
 }
 
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 #[tokio::test]
 async fn calls_are_remembered_by_request_id() {
     let server = ToolServer::start().await.unwrap();
     call(&server, "counter", "step-1", r#"{"n":1}"#).await;
-    call(&server, "counter", "step-1", r#"{"n":2}"#).await;
+    let traced = Call::post(server.tool_url("counter"), r#"{"n":2}"#).header("x-request-id", "step-1");
+    traced.header("traceparent", TRACE).send().await;
     let last = call(&server, "counter", "step-1", r#"{"n":1}"#).await;
     assert_eq!(last.json(), json!({ "counter": 3 }));
     Call::post(server.tool_url("echo"), "{}").send().await;
@@ -55,7 +58,7 @@ async fn calls_are_remembered_by_request_id() {
     let calls = Call::get(format!("{}/_control/calls", server.base_url())).send().await.json();
     let expected = json!({
         "tool": "counter", "count": 3, "answered": 3, "distinct_bodies": 2,
-        "first_body": "{\"n\":1}", "last_body": "{\"n\":1}",
+        "first_body": "{\"n\":1}", "last_body": "{\"n\":1}", "traceparents": [TRACE],
     });
     assert_eq!(calls["step-1"], expected);
     assert_eq!(calls["none"]["count"], 1, "a call without an id is not forgotten");
