@@ -89,6 +89,12 @@ impl Bug {
         let unchecked = conditions.map(|(command, condition)| Bug::Unchecked(command, condition));
         named.into_iter().chain(unchecked).collect()
     }
+
+    /// Whether thousands of seeds are needed to catch it: it is played by its name only. A worker that lost its run mostly
+    /// hears of that from its renewals before a secret comes; one of about 1,500 seeds has it otherwise.
+    pub fn is_rare(self) -> bool {
+        self == Bug::SecretForAnybody
+    }
 }
 
 impl Condition {
