@@ -8,7 +8,7 @@ ostler="$target/debug/ostler"
 once="${ONCE:-}"
 server=""
 
-cargo build --workspace --bin ostler
+[[ -n ${BUILT:-} ]] || cargo build --workspace --bin ostler
 
 if [[ -n $once ]]; then
   data=$(mktemp -d)

@@ -25,7 +25,7 @@ trap 'rm -f "$results"' EXIT
 part "build" cargo build --workspace --bins --tests
 ((n_failed == 0)) || summary test
 part "tests" cargo_test
-part "run once" env ONCE=1 scripts/run.sh
+part "run once" env ONCE=1 BUILT=1 scripts/run.sh
 part "vendors" with_figures env BUILT=1 scripts/vendors.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
