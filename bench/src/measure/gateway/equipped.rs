@@ -3,7 +3,10 @@
 //! of a key through the worker port. Only the answer to that look-up is given at once, without a store.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
@@ -37,6 +40,7 @@ type Question = oneshot::Sender<Took>;
 pub struct Equipped {
     control: Arc<Control>,
     desks: Mutex<mpsc::UnboundedReceiver<mpsc::Sender<Question>>>,
+    n_desks: AtomicU64,
     _background: Background,
     _worker: WorkerHandle,
 }
@@ -65,12 +69,14 @@ impl Equipped {
             Equipment { runner: Arc::new(Asking(opened)), ..equipment.with_prices(Prices::standard()) };
         let worker = WorkerConfig { name: "bench".to_owned(), offer: Offer::of_slots(SLOTS) };
         let worker = ostler_worker::start(worker, equipment);
-        Ok(Self { control, desks: Mutex::new(desks), _background: background, _worker: worker })
+        let (desks, n_desks) = (Mutex::new(desks), AtomicU64::new(0));
+        Ok(Self { control, desks, n_desks, _background: background, _worker: worker })
     }
 
     pub async fn desk(&self) -> anyhow::Result<Desk> {
         let spec = json!({ "agent": AGENT, "input": { "message": "What is it?" } });
-        let task = read(&manifest("Task", &json!({}), &spec))?;
+        let name = format!("desk-{}", self.n_desks.fetch_add(1, Ordering::Relaxed));
+        let task = read(&manifest("Task", &json!({ "name": name }), &spec))?;
         self.control.create_task(NewTask::from_resource(task).context("not a task")?).await?;
         self.desks.lock().await.recv().await.map(Desk).context("the worker is gone")
     }
