@@ -114,9 +114,9 @@ impl Site<'_> {
 
     /// Gives the tasks of three steps per second.
     async fn full_load(&self, report: &mut Report) -> anyhow::Result<f64> {
-        let claims = self.load(Agent::Answers, None).put(self.ground, self.server).await?;
+        let claims = self.put(Agent::Answers, None).await?;
         let before = self.database.used()?;
-        let steps = self.load(Agent::LooksUp, None).put(self.ground, self.server).await?;
+        let steps = self.put(Agent::LooksUp, None).await?;
         self.cost("at full load", &steps, before, report)?;
         let rate = steps.per_second();
         let per_second = rate * f64::from(Agent::LooksUp.n_steps());
@@ -138,7 +138,7 @@ impl Site<'_> {
 
     async fn half_load(&self, full: f64, report: &mut Report) -> anyhow::Result<()> {
         let before = self.database.used()?;
-        let half = self.load(Agent::LooksUp, Some(full / 2.0)).put(self.ground, self.server).await?;
+        let half = self.put(Agent::LooksUp, Some(full / 2.0)).await?;
         self.cost("at half load", &half, before, report)?;
         let name =
             |what: &str| format!("{}: picked up at {:.0} tasks/s, {what}", self.name, half.per_second());
@@ -160,10 +160,11 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn load(&self, agent: Agent, rate: Option<f64>) -> Load {
+    async fn put(&self, agent: Agent, rate: Option<f64>) -> anyhow::Result<Loaded> {
         let settings = &self.bench.settings;
         let seconds = settings.seconds * if rate.is_some() { HALF_LOAD_FACTOR } else { 1 };
-        Load { agent, at_once: settings.at_once, seconds, rate }
+        self.database.checkpoint()?;
+        Load { agent, at_once: settings.at_once, seconds, rate }.put(self.ground, self.server).await
     }
 }
 
