@@ -32,8 +32,8 @@ pub fn later(kind: Kind) -> &'static [Later] {
         Kind::Task => TASK,
         Kind::Tool => TOOL,
         Kind::Worker => WORKER,
-        Kind::SealedSecret => SEALED_SECRET,
         Kind::McpServer
+        | Kind::SealedSecret
         | Kind::Memory
         | Kind::AgentRole
         | Kind::ToolPermission
@@ -53,8 +53,6 @@ const WHOLE: &[Later] = &[all("kind")];
 
 const WORKER: &[Later] =
     &[part("kind", "a worker registers itself where it is started, and is not declared")];
-
-const SEALED_SECRET: &[Later] = &[part("kind", "it is not kept either: `ostler secret set` keeps values")];
 
 const MODEL_ENDPOINT: &[Later] = &[part("spec.provider", "`bedrock`")];
 

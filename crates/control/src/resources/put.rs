@@ -243,15 +243,10 @@ impl Control {
     }
 }
 
-/// A worker registers itself; and what was sealed for another kind of server can't be opened here.
+/// A worker registers itself.
 pub(super) fn check_keepable(resource: &Resource) -> Result<(), ControlError> {
     match resource.kind() {
         Kind::Worker => Err(ControlError::Invalid(resource.unsupported())),
-        Kind::SealedSecret => {
-            let message =
-                "sealed secrets are not kept in this version: keep the value itself with `ostler secret set`";
-            Err(ControlError::NotAvailable(message.to_owned()))
-        }
         _ => Ok(()),
     }
 }

@@ -188,3 +188,25 @@ async fn a_provider_that_is_not_built_is_told_when_it_is_applied_and_refused_whe
     let refused = place.post("/v1/tasks", &task()).await;
     assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("not_available")), "{refused:?}");
 }
+
+/// A SealedSecret is somebody's ciphertext: it is kept as it stands, and nobody takes it for a Secret.
+#[tokio::test]
+async fn a_sealed_secret_is_kept_as_it_is_and_makes_no_secret() {
+    let place = Place::new().await;
+    let value = json!({"keyId": "sealing-1", "wrappedKey": "d3JhcHBlZA==", "ciphertext": "c2VhbGVk"});
+    let sealed = json!({
+        "apiVersion": "ostler.dev/v1", "kind": "SealedSecret", "metadata": {"name": "notes"},
+        "spec": {"encryptedData": {"password": value}, "template": {"labels": {"desk": "research"}}},
+    });
+    let kept = place.post("/v1/sealed-secrets", &sealed).await;
+    assert_eq!((kept.status, &kept.json()["status"]["phase"]), (201, &json!("Error")), "{kept:?}");
+    let told = kept.json()["status"]["lastError"].as_str().unwrap().to_owned();
+    assert!(told.contains("SealedSecret is not available"), "{told}");
+    assert_eq!(place.get("/v1/sealed-secrets/notes").await.json()["spec"], sealed["spec"]);
+    assert_eq!(place.get("/v1/secrets/notes").await.status, 404);
+
+    let mut half = sealed.clone();
+    half["spec"]["encryptedData"]["password"]["ciphertext"] = json!("not base64!");
+    let refused = place.post("/v1/sealed-secrets", &half).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+}
