@@ -94,6 +94,7 @@ is ostler NRestarts 0 || fail "a mistake in the settings was tried again"
   cd "$root/etc/ostler"
   umask 077
   for token in api worker; do openssl rand -hex 32 >"$token.token"; done
+  openssl rand -base64 32 >secret.key
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=Ostler CA" \
     -keyout ca.key -out ca.pem
   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=localhost" \
@@ -112,10 +113,15 @@ on systemctl enable --now --quiet ostler-server ostler-worker
 wait_for "${client[@]}" ps
 "${client[@]}" apply -f /etc/ostler/agent.yaml >&2
 "${client[@]}" run hello "Say hello to the world." --name second >&2
+# It seals with the key that it was given, and makes none.
+"${client[@]}" secret set tried value=for-nobody >&2
+on test ! -e /var/lib/ostler-server/secret-key || fail "the server made a key of its own"
 stop ostler-server
 on systemctl start ostler-server
 wait_for "${client[@]}" logs second
 "${client[@]}" run hello "Once more." >&2
+# What it has sealed it opens again; with another key it would not have started.
+"${client[@]}" secret list | grep -q tried || fail "the secret is gone"
 stop ostler-worker
 stop ostler-server
 
