@@ -165,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn a_password_for_the_database_belongs_in_no_flag_and_is_shown_nowhere() {
+        for text in
+            ["postgres://me:geheim@h/d", "postgres://h/d?user=me&password=geheim", "host=h password=geheim"]
+        {
+            let told = gather(&[("store", text)], None).unwrap_err();
+            assert!(told.contains("OSTLER_STORE") && told.contains("`store`"), "{told}");
+            assert!(!told.contains("geheim"), "{told}");
+            assert!(!table::STORE.shown(text).contains("geheim"), "{text}");
+        }
+        let file = "store: \"postgres://h/d?user=me&password=geheim\"\n";
+        assert!(gather(&[], Some(file)).is_ok(), "a file may say it");
+        assert!(gather(&[("store", "postgres://me@h/d")], None).is_ok());
+        let told = gather(&[], Some("store: \"postgres://me:geheim@h:x/d\"\n")).unwrap_err();
+        assert!(told.contains("port") && told.contains("me:***@h") && !told.contains("geheim"), "{told}");
+    }
+
+    #[test]
     fn a_password_for_the_proxy_belongs_in_no_flag_and_is_shown_nowhere() {
         for text in
             ["http://me:geheim@h:3128", "me:geheim@h:3128", "http://geheim@h", "http://me:ge@geheim@h"]

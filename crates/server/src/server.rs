@@ -322,8 +322,8 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
         Some(path) => given(path)?,
         None => own(data_folder::worker_token(data, runtime))?,
     };
-    for hidden in [Some(token.as_str()), Some(worker_token.as_str()), config.store.password()] {
-        hidden.into_iter().for_each(|hidden| config.redactor.hide_for_good(hidden));
+    for hidden in config.store.hidden().iter().chain([&token, &worker_token]) {
+        config.redactor.hide_for_good(hidden);
     }
     Ok((Token::new(token), Token::new(worker_token)))
 }

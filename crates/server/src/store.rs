@@ -28,8 +28,12 @@ pub enum StoreAddress {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("expected sqlite:PATH or postgres://USER@HOST/DATABASE")]
-pub struct BadStoreAddress;
+pub enum BadStoreAddress {
+    #[error("expected sqlite:PATH or postgres://USER@HOST/DATABASE")]
+    Unknown,
+    #[error(transparent)]
+    Postgres(postgres::OpenError),
+}
 
 impl FromStr for StoreAddress {
     type Err = BadStoreAddress;
@@ -37,19 +41,30 @@ impl FromStr for StoreAddress {
     fn from_str(text: &str) -> Result<Self, BadStoreAddress> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(text.to_owned())),
-            _ => Err(BadStoreAddress),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                postgres::address::check(text).map_err(BadStoreAddress::Postgres)?;
+                Ok(Self::Postgres(text.to_owned()))
+            }
+            _ => Err(BadStoreAddress::Unknown),
         }
     }
 }
 
 impl StoreAddress {
-    /// What must not be shown of it.
-    pub fn password(&self) -> Option<&str> {
-        let Self::Postgres(url) = self else { return None };
-        let (_, rest) = url.split_once("://")?;
-        let (user, _) = rest.rsplit_once('@')?;
-        user.split_once(':').map(|(_, password)| password)
+    /// What must not be shown of it, in the forms in which it may stand somewhere.
+    pub fn hidden(&self) -> Vec<String> {
+        match self {
+            Self::Postgres(url) => postgres::address::hidden(url),
+            Self::DataFolder | Self::Sqlite(_) => Vec::new(),
+        }
+    }
+
+    /// What somebody wrote as an address, without a password in it.
+    pub fn shown(text: &str) -> String {
+        match text.starts_with("sqlite:") {
+            true => text.to_owned(),
+            false => postgres::address::shown(text),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The store on PostgreSQL, for many servers at once. Each server gathers what its callers bring and writes it in
 //! batches, on a few connections; the database's row locks keep servers apart.
 
+pub mod address;
 mod along;
 mod apply;
 mod claim;
@@ -71,6 +72,8 @@ impl Options {
 pub enum OpenError {
     #[error("that is no address of a database")]
     Url(#[source] tokio_postgres::Error),
+    #[error("the address of the database names no host")]
+    NoHost,
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("can't use the database")]

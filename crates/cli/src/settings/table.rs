@@ -7,6 +7,7 @@ use ostler_spec::GoDuration;
 use ostler_worker::{Prices, ServerAddress};
 
 use super::network;
+use crate::error::with_causes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
@@ -42,6 +43,9 @@ impl Setting {
 
     /// The value without a password in it. The last `@` counts: a password may have one, too.
     pub fn shown(&self, text: &str) -> String {
+        if self.is_store() {
+            return StoreAddress::shown(text);
+        }
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (format!("{scheme}://"), rest),
             None if self.is_proxy() => (String::new(), text),
@@ -57,13 +61,22 @@ impl Setting {
 
     /// What is wrong with saying this in a flag: others on the machine see it.
     pub fn unfit_for_flag(&self, text: &str) -> Option<String> {
-        (self.is_proxy() && text.contains('@')).then(|| {
-            format!(
-                "others on this machine see what a command is called with: say who you are to the proxy in {}, or in \
-                 `{}` of the configuration file",
-                self.variable, self.key
-            )
-        })
+        let what = if self.is_proxy() && text.contains('@') {
+            "who you are to the proxy"
+        } else if self.is_store() && self.shown(text) != text {
+            "an address with a password"
+        } else {
+            return None;
+        };
+        Some(format!(
+            "others on this machine see what a command is called with: say {what} in {}, or in `{}` of the \
+             configuration file",
+            self.variable, self.key
+        ))
+    }
+
+    fn is_store(&self) -> bool {
+        self.key == STORE.key
     }
 
     fn is_proxy(&self) -> bool {
@@ -95,7 +108,7 @@ settings! {
         LISTEN: "listen", "listen", "OSTLER_LISTEN", "ADDRESS", Some("127.0.0.1:7070"), address,
             "Where to listen; port 0 takes a free one";
         STORE: "store", "store", "OSTLER_STORE", "ADDRESS", None, store,
-            "Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share (without it, store.db in the data folder)";
+            "Where tasks are kept: sqlite:PATH, or postgres://USER@HOST/DATABASE, which several servers may share (without it, store.db in the data folder). A password only in the variable or the file";
         LEASE: "lease", "lease", "OSTLER_LEASE", "DURATION", Some("30s"), lease,
             "A worker that is silent for so long has lost its runs";
         KEEP: "keep", "keep", "OSTLER_KEEP", "DURATION", Some("90d"), keep,
@@ -199,7 +212,7 @@ fn address(text: &str) -> Result<(), String> {
 }
 
 fn store(text: &str) -> Result<(), String> {
-    text.parse::<StoreAddress>().map(drop).map_err(|error| error.to_string())
+    text.parse::<StoreAddress>().map(drop).map_err(|error| with_causes(&error))
 }
 
 fn lease(text: &str) -> Result<(), String> {
