@@ -13,6 +13,9 @@ use crate::{json, parameters::Parameters, problem::Problem};
 /// How problems name what was sent.
 const SOURCE: &str = "body";
 
+/// The longest idempotency key, in a manifest too.
+pub const MAX_KEY: usize = 256;
+
 /// Stands for the name that the control plane will make up.
 const PLACEHOLDER: &str = "unnamed";
 
@@ -141,12 +144,17 @@ pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem>
     }
 }
 
-/// The task that is asked for again: its namespace and name, and the system its manifests are written for.
-pub fn rerun(
-    headers: &HeaderMap,
-    body: &[u8],
-    parameters: &Parameters,
-) -> Result<(String, String, ApiVersion), Problem> {
+/// The task that is asked for again.
+pub struct Rerun {
+    pub namespace: String,
+    pub name: String,
+    /// The system its manifests are written for.
+    pub api_version: ApiVersion,
+    /// `spec.idempotency_key`: all that is heeded of a spec.
+    pub key: Option<String>,
+}
+
+pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Rerun, Problem> {
     let namespace = parameters.namespace()?;
     let mut document = value(format(headers)?, text(body)?)?;
     let refuse = |path: &str, message: &str| {
@@ -155,6 +163,14 @@ pub fn rerun(
     let api_version = match document.get("apiVersion").and_then(Value::as_str) {
         Some(text) if text == ApiVersion::Orloj.as_str() => ApiVersion::Orloj,
         _ => ApiVersion::Ostler,
+    };
+    let key = match document.get("spec").and_then(|spec| spec.get("idempotency_key")) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(key)) if is_key(key) => Some(key.clone()),
+        Some(_) => {
+            let expected = format!("expected 1 to {MAX_KEY} bytes of text");
+            return Err(refuse("spec.idempotency_key", &expected));
+        }
     };
     let metadata = document.get_mut("metadata").and_then(Value::as_object_mut);
     let metadata =
@@ -166,7 +182,11 @@ pub fn rerun(
     let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
     let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
     parameters.caller()?.check_namespace(&namespace)?;
-    Ok((namespace, name, api_version))
+    Ok(Rerun { namespace, name, api_version, key })
+}
+
+fn is_key(key: &str) -> bool {
+    (1..=MAX_KEY).contains(&key.len()) && !key.chars().any(char::is_control)
 }
 
 fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Result<(), Problem> {

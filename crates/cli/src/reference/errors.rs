@@ -10,7 +10,8 @@ What goes wrong has a stable code: programs decide by it, never by the words bes
 ## Of the API
 
 A request that is refused is answered with `application/problem+json`: `status`, `code`, `detail`, mostly a `remedy`, and
-the `request_id` that the server's log knows it by. 429 and 503 come with `Retry-After`. `ostler` prints the same words.
+the `request_id` that the server's log knows it by. 429 and 503 come with `Retry-After`, except where waiting alone mends
+nothing (`secret_key_wrong`). `ostler` prints the same words.
 ";
 
 const FAILURES: &str = "

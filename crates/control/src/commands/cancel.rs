@@ -1,6 +1,6 @@
 //! Stops a task: one commit, whatever it is doing. The worker is told, but nothing depends on it hearing.
 
-use ostler_kernel::{TaskId, run};
+use ostler_kernel::{TaskId, TaskState, run};
 use ostler_link::SignalKind;
 
 use super::ended;
@@ -9,9 +9,14 @@ use crate::{Control, ControlError};
 impl Control {
     pub async fn cancel(&self, task: TaskId, reason: &str) -> Result<(), ControlError> {
         let now = self.runtime.now();
-        let view =
-            self.decide(task, |view| run::cancel::cancel(view, reason, now).map_err(|_| ended(view))).await?;
-        self.stopped(&view);
+        let decided =
+            self.decide(task, |view| run::cancel::cancel(view, reason, now).map_err(|_| ended(view))).await;
+        match decided {
+            Ok(view) => self.stopped(&view),
+            // Who asks again may have missed the answer; what was wanted is so.
+            Err(ControlError::Ended { state, .. }) if state == TaskState::Cancelled.name() => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

@@ -243,11 +243,12 @@ impl Control {
         if row.task.request.asks_the_same(request) {
             return Ok(Created { task: row.task, existed: true });
         }
-        Err(ControlError::Conflict(format!(
-            "the idempotency key {key:?} was used for another request, task {:?}",
-            row.task.name
-        )))
+        Err(key_is_used(&key, &row.task.name))
     }
+}
+
+pub(super) fn key_is_used(key: &str, task: &str) -> ControlError {
+    ControlError::Conflict(format!("the idempotency key {key:?} was used for another request, task {task:?}"))
 }
 
 /// A name that someone gave might be a template's. One that is made up is nobody's.

@@ -14,13 +14,16 @@ use crate::{Control, ControlError, Created, NewTask};
 const TRIES: u64 = 32;
 
 impl Control {
+    /// With an idempotency key the same again is the same new task.
     pub async fn rerun(
         &self,
         namespace: &str,
         name: &str,
         api_version: ApiVersion,
+        idempotency_key: Option<String>,
     ) -> Result<Created, ControlError> {
         let mut source = self.source(namespace, name).await?;
+        source.spec.idempotency_key = idempotency_key;
         source.labels.insert(SOURCE_TASK.to_owned(), name.to_owned());
         if api_version == ApiVersion::Orloj {
             source.labels.insert(ORLOJ_SOURCE_TASK.to_owned(), name.to_owned());
@@ -31,7 +34,7 @@ impl Control {
             let again = NewTask { name: Some(format!("{name}-run-{number}")), ..source.clone() };
             match self.create_task(again).await {
                 Err(ControlError::NameTaken { .. }) => {}
-                other => return other,
+                created => return created?.of_source(name),
             }
         }
         Err(ControlError::Contended)

@@ -8,7 +8,7 @@ use ostler_kernel::{
 use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
 use ostler_store::{StoreExt, TaskRef};
 
-use super::create_task::without_trace;
+use super::create_task::{key_is_used, without_trace};
 use crate::{Control, ControlError, Created, NewTask};
 
 /// The label that names the repeated task.
@@ -21,7 +21,7 @@ pub const ORLOJ_SOURCE_TASK: &str = "orloj.dev/source-task";
 pub const ORLOJ_SOURCE_NAMESPACE: &str = "orloj.dev/source-task-namespace";
 
 impl Control {
-    /// `change` has the last word on what is asked for this time.
+    /// `change` has the last word on what is asked for this time. With an idempotency key the same again is the same new task.
     pub async fn retry(
         &self,
         task: TaskId,
@@ -36,8 +36,24 @@ impl Control {
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
         let annotations = without_trace(former.request.annotations.clone());
         let spec = change(self.spec_of(&former).await?)?;
-        let namespace = former.namespace;
-        self.create_task(NewTask { namespace, name: None, labels, annotations, spec, trace: None }).await
+        let (namespace, name) = (former.namespace, None);
+        let created =
+            self.create_task(NewTask { namespace, name, labels, annotations, spec, trace: None }).await?;
+        created.of_source(&former.name)
+    }
+}
+
+impl Created {
+    /// Two tasks may be asked for in the same words: a key that stands for one is not another's.
+    pub(super) fn of_source(self, source: &str) -> Result<Self, ControlError> {
+        let repeats = self.task.request.labels.get(SOURCE_TASK).map(String::as_str);
+        match self.existed && repeats != Some(source) {
+            true => {
+                let key = self.task.request.idempotency_key.as_deref().unwrap_or_default();
+                Err(key_is_used(key, &self.task.name))
+            }
+            false => Ok(self),
+        }
     }
 }
 

@@ -201,7 +201,9 @@ fn busy() -> Problem {
 
 fn failed(reason: &str) -> Problem {
     let detail = format!("the password can't be looked at: {reason}");
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail).remedy("try again")
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+        .remedy("try again")
+        .after(std::time::Duration::from_secs(1))
 }
 
 #[cfg(test)]

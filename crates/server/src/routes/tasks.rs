@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     gate::App,
-    manifest,
+    manifest::{self, MAX_KEY, Rerun},
     parameters::{Name, Parameters},
     precondition,
     problem::Problem,
@@ -69,8 +69,10 @@ pub fn routes() -> Routes {
         .carries(Body::Optional("CancelRequest"))
         .answers(200, task);
     let retried = post("/v1/tasks/{task}/retry", "Asks for an ended task again: a new task.")
+        .heeds(&[IDEMPOTENCY_KEY])
         .carries(Body::Optional("RetryRequest"))
-        .answers(201, task);
+        .answers(201, task)
+        .answers(200, task);
     let routes = Routes::new()
         .add(listed, list::list)
         .add(created, create)
@@ -152,9 +154,6 @@ fn tellings() -> Routes {
 
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The longest that a manifest may hold too.
-const MAX_KEY: usize = 256;
-
 async fn create(
     State(app): State<Arc<App>>,
     parameters: Parameters,
@@ -164,13 +163,14 @@ async fn create(
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun", "rerun"])?;
     let effect = parameters.effect()?;
     if parameters.flag("rerun")? {
-        let (namespace, name, api_version) = manifest::rerun(&headers, &body, &parameters)?;
+        let Rerun { namespace, name, api_version, key } = manifest::rerun(&headers, &body, &parameters)?;
+        let key = idempotency_key(&headers, key.as_deref())?;
         if effect == Effect::DryRun {
             return Err(Problem::bad_parameter(
                 "rerun and dry_run: a task that is asked for again is not tried",
             ));
         }
-        return created(&app, app.control.rerun(&namespace, &name, api_version).await?).await;
+        return created(&app, app.control.rerun(&namespace, &name, api_version, key).await?).await;
     }
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
@@ -178,15 +178,7 @@ async fn create(
         let stored = app.control.apply_as(template, effect).await?;
         return Ok(answer(StatusCode::CREATED, &stored));
     }
-    if let Some(key) = idempotency_key(&headers)? {
-        match &task.spec.idempotency_key {
-            Some(written) if written != key => {
-                let detail = format!("the header says idempotency key {key:?}, the body {written:?}");
-                return Err(Problem::bad_parameter(detail));
-            }
-            _ => task.spec.idempotency_key = Some(key.to_owned()),
-        }
-    }
+    task.spec.idempotency_key = idempotency_key(&headers, task.spec.idempotency_key.as_deref())?;
     if effect == Effect::DryRun {
         let would_be = app.control.try_task(task).await?;
         return Ok(answer(StatusCode::CREATED, &TaskView::new(&would_be)));
@@ -204,15 +196,22 @@ async fn created(app: &App, created: Created) -> Result<Response, Problem> {
     Ok(answer(StatusCode::OK, &TaskView::from(&row)))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY) else { return Ok(None) };
+/// By which a request is known when it is sent again. Header and body may both say it.
+fn idempotency_key(headers: &HeaderMap, in_body: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY) else { return Ok(in_body.map(str::to_owned)) };
     let key =
         std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_utf8("the header Idempotency-Key"))?;
     if key.is_empty() || key.len() > MAX_KEY {
         let detail = format!("Idempotency-Key: expected 1 to {MAX_KEY} bytes, found {}", key.len());
         return Err(Problem::bad_parameter(detail));
     }
-    Ok(Some(key))
+    match in_body.filter(|written| *written != key) {
+        Some(written) => {
+            let detail = format!("the header says idempotency key {key:?}, the body {written:?}");
+            Err(Problem::bad_parameter(detail))
+        }
+        None => Ok(Some(key.to_owned())),
+    }
 }
 
 async fn read(

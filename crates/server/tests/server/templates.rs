@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, task, worker::Worker},
+    support::{Place, Reply, task, worker::Worker},
 };
 
 fn template(name: &str) -> Value {
@@ -82,6 +82,46 @@ async fn a_task_is_asked_for_again_once_it_ended() {
     for body in [json!({}), json!({"metadata": {}}), json!([]), json!({"metadata": {"name": 3}})] {
         check(&place.post("/v1/tasks?rerun=true", &body).await, 400, "invalid_manifest", "");
     }
+}
+
+#[tokio::test]
+async fn who_asks_again_with_the_same_key_gets_the_same_task() {
+    let place = Place::with_agent().await;
+    place.post("/v1/tasks", &template("nightly")).await;
+    for name in ["first", "second"] {
+        place.post("/v1/tasks", &named(name)).await;
+        place.send("POST", &format!("/v1/tasks/{name}/cancel"), "", b"").await;
+    }
+    let nightly = json!({"metadata": {"name": "nightly"}});
+    let nightly_with_key = json!({"metadata": {"name": "nightly"}, "spec": {"idempotency_key": "k"}});
+    let retry = "/v1/tasks/first/retry";
+    let other = json!({"overrides": {"input": {"message": "other"}}});
+    for (key, path, body, same, another_request) in [
+        ("k", "/v1/tasks?rerun=true", &nightly, &nightly_with_key, ("/v1/tasks/first/retry", &json!({}))),
+        ("r", retry, &json!({}), &json!({"overrides": {"idempotency_key": "r"}}), (retry, &other)),
+        ("s", retry, &other, &other, ("/v1/tasks/second/retry", &other)),
+    ] {
+        let header = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+        let ask = async |path: &str, body: &Value| {
+            place.send("POST", path, &header, body.to_string().as_bytes()).await
+        };
+        let (first, again, third) = (ask(path, body).await, ask(path, body).await, ask(path, same).await);
+        assert_eq!((first.status, again.status, third.status), (201, 200, 200), "{again:?} {third:?}");
+        let uid = |reply: &Reply| reply.json()["metadata"]["uid"].clone();
+        assert_eq!((uid(&first), uid(&first)), (uid(&again), uid(&third)));
+        let (path, body) = another_request;
+        check(&ask(path, body).await, 409, "conflict", "idempotency key");
+    }
+    assert_eq!(place.post(retry, &json!({})).await.status, 201, "without a key each is a task of its own");
+    let keys = "content-type: application/json\r\nidempotency-key: one\r\n";
+    for (path, body) in
+        [(retry, json!({"overrides": {"idempotencyKey": "k"}})), ("/v1/tasks?rerun=true", nightly_with_key)]
+    {
+        let two = place.send("POST", path, keys, body.to_string().as_bytes()).await;
+        check(&two, 400, "bad_parameter", "the header says idempotency key \"one\", the body \"k\"");
+    }
+    let bad = json!({"metadata": {"name": "nightly"}, "spec": {"idempotency_key": ""}});
+    check(&place.post("/v1/tasks?rerun=true", &bad).await, 400, "invalid_manifest", "idempotency_key");
 }
 
 #[tokio::test]

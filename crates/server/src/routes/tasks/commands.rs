@@ -9,7 +9,7 @@ use ostler_kernel::Task;
 use ostler_spec::{Path, TaskSpec};
 use serde_json::{Map, Value};
 
-use super::{answer, created, find, overrides::changed_spec};
+use super::{answer, created, find, idempotency_key, overrides::changed_spec};
 use crate::{
     gate::App,
     json, manifest,
@@ -40,9 +40,14 @@ pub async fn retry(
 ) -> Result<Response, Problem> {
     let overrides = overrides(&headers, &body)?;
     let row = find(&app, &task, parameters).await?;
-    let change = |spec: TaskSpec| match overrides {
-        Some(overrides) => changed_spec(&spec, overrides),
-        None => Ok(spec),
+    let written = |name: &str| overrides.as_ref()?.get(name)?.as_str();
+    let key = idempotency_key(&headers, written("idempotency_key").or_else(|| written("idempotencyKey")))?;
+    let change = |spec: TaskSpec| {
+        let spec = match overrides {
+            Some(overrides) => changed_spec(&spec, overrides),
+            None => Ok(spec),
+        };
+        spec.map(|spec| TaskSpec { idempotency_key: key, ..spec })
     };
     created(&app, app.control.retry(row.task.id, change).await?).await
 }
