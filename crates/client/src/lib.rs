@@ -29,4 +29,4 @@ pub use secret_keys::{SecretKeyView, SecretKeysView};
 pub use tasks::{CreatedTask, TaskQuery};
 pub use view::{DeltaView, EventBody, EventView, EventsPage, LogView, MessageView, StepView, TaskView};
 pub use watch::{Change, ChangeKind, EventQuery, WatchQuery, Watched};
-pub use workers::{WorkerDecision, WorkerView};
+pub use workers::{HeldTask, WorkerDecision, WorkerStatus, WorkerView};

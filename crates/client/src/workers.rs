@@ -52,6 +52,16 @@ pub struct WorkerStatus {
     #[serde(default)]
     pub version: String,
     pub incarnation: u64,
+    /// What it works on, the first of them; only told of one worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<HeldTask>,
+}
+
+/// A task whose run a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldTask {
+    pub namespace: String,
+    pub name: String,
 }
 
 /// What may be decided about a worker.
@@ -75,9 +85,22 @@ impl WorkerDecision {
 }
 
 impl Client {
+    /// All of them, page by page.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, ClientError> {
-        let page: Page<WorkerView> = self.read(self.request(Method::GET, &["v1", "workers"])?).await?;
-        Ok(page.items)
+        const AT_ONCE: &str = "1000";
+        let mut workers = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut query = vec![("limit", AT_ONCE)];
+            query.extend(after.as_deref().map(|after| ("after", after)));
+            let request = self.request_with(Method::GET, &["v1", "workers"], &query)?;
+            let page: Page<WorkerView> = self.read(request).await?;
+            workers.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(workers);
+            }
+        }
     }
 
     pub async fn worker(&self, name: &str) -> Result<WorkerView, ClientError> {

@@ -7,14 +7,14 @@ use std::{
 };
 
 use ostler_kernel::{
-    Selector, Timestamp, Worker,
+    Selector, Task, Timestamp, Worker,
     resource::ResourceKey,
     runtime::timeout,
     worker::{Standing, forget, stand},
 };
 use ostler_link::LinkError;
 use ostler_spec::{DEFAULT_NAMESPACE, Kind};
-use ostler_store::{Hint, StoreError, StoreExt};
+use ostler_store::{Hint, StoreError, StoreExt, TaskRef};
 use tokio::sync::watch;
 
 use crate::{Control, ControlError, commands::TRIES};
@@ -48,6 +48,9 @@ impl Phase {
         }
     }
 }
+
+/// Of so many tasks that a worker works on the names are told.
+const MOST_TASKS: usize = 100;
 
 /// What was last seen of each worker. By this server's own clock, so that nobody's calendar decides.
 #[derive(Default)]
@@ -146,6 +149,18 @@ impl Control {
         let workers = self.workers().await?;
         let found = workers.into_iter().find(|view| view.worker.name == name);
         found.ok_or_else(|| ControlError::NotFound { kind: "worker", name: name.to_owned() })
+    }
+
+    /// What a worker works on, oldest first, and no more than a person would read.
+    pub async fn tasks_of_worker(&self, name: &str) -> Result<Vec<Task>, ControlError> {
+        let mut runs = self.store.leased(Some(name.to_owned())).await?;
+        runs.sort_by_key(|run| run.task);
+        let mut tasks = Vec::new();
+        for run in runs.iter().take(MOST_TASKS) {
+            // One that has ended meanwhile may be forgotten already.
+            tasks.extend(self.store.task(TaskRef::Id(run.task)).await?.map(|row| row.task));
+        }
+        Ok(tasks)
     }
 
     /// Decides about a worker: whether it gets new runs, and whether it keeps those it has.

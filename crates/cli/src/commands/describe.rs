@@ -62,11 +62,24 @@ async fn describe(app: &App, client: &Client, target: &Target, object: &Value) -
         page.fields(object.get("spec"), &["graph"]);
         if object.get("status").and_then(Value::as_object).is_some_and(|status| !status.is_empty()) {
             page.section("status");
-            page.fields(object.get("status"), &["phase"]);
+            let status = object.get("status").cloned().map(with_names_of_tasks);
+            page.fields(status.as_ref(), &["phase"]);
         }
         relations::describe(&mut page, app, client, target.kind, object).await;
     }
     page.print()
+}
+
+/// A worker's status with the tasks that it works on as others call them.
+fn with_names_of_tasks(mut status: Value) -> Value {
+    let name =
+        |task: &Value| Some(format!("{}/{}", task.get("namespace")?.as_str()?, task.get("name")?.as_str()?));
+    for task in status.get_mut("tasks").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(name) = name(task) {
+            *task = Value::String(name);
+        }
+    }
+    status
 }
 
 /// What every kind has.

@@ -155,11 +155,14 @@ fn session_view() -> Value {
 }
 
 fn worker_view() -> Value {
+    let held = object(&[("namespace", text()), ("name", text())]);
+    let mut status = object(&[("phase", text()), ("standing", text())]);
+    status["properties"]["tasks"] = list_of(held);
     object(&[
         ("apiVersion", text()),
         ("kind", json!({"type": "string", "const": "Worker"})),
         ("metadata", object(&[("name", text())])),
         ("spec", anything()),
-        ("status", object(&[("phase", text()), ("standing", text())])),
+        ("status", status),
     ])
 }

@@ -128,7 +128,8 @@ async fn read(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     parameters.only(&["namespace"])?;
-    Ok(answer(StatusCode::OK, &WorkerView::from(&app.control.worker(&name).await?)))
+    let worker = WorkerView::from(&app.control.worker(&name).await?);
+    Ok(answer(StatusCode::OK, &worker.with_tasks(app.control.tasks_of_worker(&name).await?)))
 }
 
 async fn stand(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_control::WorkerView as Seen;
+use ostler_kernel::Task;
 use serde::Serialize;
 
 const GPU: &str = "gpu";
@@ -55,11 +56,27 @@ struct Status {
     version: String,
     /// How often it was started.
     incarnation: u64,
+    /// What it works on, the first of them; in a list nobody looks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<HeldTask>,
+}
+
+#[derive(Debug, Serialize)]
+struct HeldTask {
+    namespace: String,
+    name: String,
 }
 
 impl WorkerView {
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// The same with what it works on.
+    pub fn with_tasks(self, tasks: Vec<Task>) -> Self {
+        let held = |task: Task| HeldTask { namespace: task.namespace, name: task.name };
+        let tasks = tasks.into_iter().map(held).collect();
+        Self { status: Status { tasks, ..self.status }, ..self }
     }
 
     /// What is known of it, without what it offers.
@@ -101,6 +118,7 @@ impl From<&Seen> for WorkerView {
                 current_tasks: *runs,
                 version: offer.version.clone(),
                 incarnation: worker.incarnation,
+                tasks: Vec::new(),
             },
         }
     }

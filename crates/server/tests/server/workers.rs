@@ -58,6 +58,23 @@ async fn workers_are_listed_with_what_they_offer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_tells_what_it_works_on() {
+    let place = Place::with_agent().await;
+    let tasks = [place.task().await, place.task().await];
+    let mut worker = Worker::new(&place).await;
+    let path = format!("/v1/workers/{}", worker.caller().worker);
+    let held = worker.claim().await;
+    let other = worker.claim().await;
+    let names = tasks.map(|name| json!({"namespace": "default", "name": name}));
+    assert_eq!(place.get(&path).await.json()["status"]["tasks"], json!(names));
+    assert_eq!(place.get("/v1/workers").await.json()["items"][0]["status"].get("tasks"), None);
+    worker.finish(held, "done").await;
+    assert_eq!(place.get(&path).await.json()["status"]["tasks"].as_array().map(Vec::len), Some(1));
+    worker.finish(other, "done").await;
+    assert_eq!(place.get(&path).await.json()["status"].get("tasks"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cordoned_worker_gets_nothing_and_a_draining_one_is_told() {
     let place = Place::with_agent().await;
     let port = place.server.worker_port();
