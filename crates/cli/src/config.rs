@@ -110,6 +110,12 @@ impl Written {
         self.data().unwrap_or_else(|| PathBuf::from(DATA_FOLDER))
     }
 
+    /// The same, with who said so.
+    pub fn said_data_folder(&self) -> Said {
+        let default = || Said { text: DATA_FOLDER.to_owned(), from: "default".to_owned() };
+        self.said_data(&variable).unwrap_or_else(default)
+    }
+
     /// The data folder that was named, if one was.
     pub fn data(&self) -> Option<PathBuf> {
         self.named_data(&variable)
@@ -229,6 +235,11 @@ impl Written {
     fn named_data(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
         let flag = self.data.clone().filter(|folder| !folder.as_os_str().is_empty());
         flag.or_else(|| by_variable(variable, DATA_VARIABLE).map(|said| PathBuf::from(said.text)))
+    }
+
+    fn said_data(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<Said> {
+        let flag = self.data.as_ref().map(|folder| folder.display().to_string());
+        by_flag("--data", flag.as_deref()).or_else(|| by_variable(variable, DATA_VARIABLE))
     }
 }
 

@@ -4,9 +4,16 @@
 mod file;
 mod flags;
 pub mod network;
+pub mod server;
 pub mod table;
+mod together;
 
-use std::{collections::BTreeMap, env, fmt, path::PathBuf, str::FromStr};
+use std::{
+    collections::BTreeMap,
+    env, fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use ostler_spec::Location;
 
@@ -42,43 +49,116 @@ pub struct Said {
     pub source: Source,
 }
 
+/// What is secret is not given by a flag, which others on the machine can read. These hold it themselves.
+pub const WORKER_TOKEN: &str = "OSTLER_WORKER_TOKEN";
+pub const SETUP_TOKEN: &str = "OSTLER_SETUP_TOKEN";
+pub const SECRET_KEY: &str = "OSTLER_SECRET_KEY";
+
 /// All settings, each of them checked.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<&'static str, Said>);
 
-impl Settings {
-    /// Gathers what was said. `data` is the data folder, where the file is unless another one is named.
-    pub fn gather(flags: &Flags, data: &std::path::Path) -> Result<Self, CommandError> {
-        let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
-        let named = flags.config.clone().or_else(|| variable(file::VARIABLE).map(PathBuf::from));
-        let (from_file, mut problems) = file::read(named, data);
-        let mut settings = BTreeMap::new();
+/// What is wrong, and with which setting, if it is one's.
+#[derive(Debug)]
+pub struct Mistake {
+    pub key: Option<&'static str>,
+    pub text: String,
+}
+
+/// What was said, whether it makes sense or not.
+#[derive(Debug)]
+pub struct Gathered {
+    pub settings: Settings,
+    pub mistakes: Vec<Mistake>,
+    /// The file, if there is one.
+    pub file: Option<(PathBuf, Source)>,
+}
+
+impl Mistake {
+    fn of_none(text: String) -> Self {
+        Self { key: None, text }
+    }
+}
+
+impl Gathered {
+    /// `data` is the data folder, where the file is unless another one is named.
+    pub fn from(flags: &Flags, data: &Path) -> Self {
+        let file = file::choose(flags.config.as_deref(), data);
+        let (from_file, unread) = file.as_ref().map(|(path, _)| file::read(path)).unwrap_or_default();
+        let mut mistakes: Vec<_> = unread.into_iter().map(Mistake::of_none).collect();
+        let (mut settings, mut sound) = (Settings::default(), Settings::default());
         for setting in table::all() {
-            let by_flag = flags.said(setting).map(|text| (text.to_owned(), Source::Flag(setting.flag)));
-            let said = by_flag
-                .or_else(|| variable(setting.variable).map(|text| (text, Source::Variable(setting.variable))))
-                .or_else(|| from_file.get(setting.key).cloned())
-                .or_else(|| setting.default.map(|text| (text.to_owned(), Source::Default)));
-            let Some((text, source)) = said else { continue };
-            let unfit = match source {
-                Source::Flag(_) => setting.unfit_for_flag(&text),
-                Source::Variable(_) | Source::File(_) | Source::Default => None,
-            };
-            if let Err(problem) = unfit.map_or_else(|| (setting.check)(&text), Err) {
-                problems.push(format!(
-                    "{source}: {:?} is no {}: {problem}",
-                    setting.shown(&text),
-                    setting.key
-                ));
+            let Some(said) = said(setting, flags, &from_file) else { continue };
+            match check(setting, &said) {
+                Ok(()) => drop(sound.0.insert(setting.key, said.clone())),
+                Err(text) => mistakes.push(Mistake { key: Some(setting.key), text }),
             }
-            settings.insert(setting.key, Said { text, source });
+            settings.0.insert(setting.key, said);
         }
-        if problems.is_empty() {
-            return Ok(Self(settings));
+        mistakes.extend(together::mistakes(&settings, &sound, flags.groups));
+        Self { settings, mistakes, file }
+    }
+
+    /// All that is wrong with a setting.
+    pub fn mistake_of(&self, setting: &Setting) -> Option<String> {
+        let of_it = self.mistakes.iter().filter(|mistake| mistake.key == Some(setting.key));
+        let told: Vec<_> = of_it.map(|mistake| mistake.text.as_str()).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// All that is wrong at once.
+    pub fn complaint(&self) -> Option<CommandError> {
+        let details = self.mistakes.iter().map(|mistake| mistake.text.clone());
+        let complaint = || CommandError::new(Exit::Usage, "the settings can't be used").with_details(details);
+        (!self.mistakes.is_empty()).then(complaint)
+    }
+}
+
+/// What counts of what was said of a setting.
+fn said(
+    setting: &'static Setting,
+    flags: &Flags,
+    file: &BTreeMap<&'static str, (String, Source)>,
+) -> Option<Said> {
+    let by_flag = flags.said(setting).map(|text| (text.to_owned(), Source::Flag(setting.flag)));
+    let by_variable = || {
+        let text = env::var(setting.variable).ok().filter(|text| !text.is_empty())?;
+        Some((text, Source::Variable(setting.variable)))
+    };
+    let (text, source) = by_flag
+        .or_else(by_variable)
+        .or_else(|| file.get(setting.key).cloned())
+        .or_else(|| setting.default.map(|text| (text.to_owned(), Source::Default)))?;
+    Some(Said { text, source })
+}
+
+/// What is wrong with it by itself.
+fn check(setting: &'static Setting, said: &Said) -> Result<(), String> {
+    let Said { text, source } = said;
+    let unfit = match source {
+        Source::Flag(_) => setting.unfit_for_flag(text),
+        Source::Variable(_) | Source::File(_) | Source::Default => None,
+    };
+    let checked = unfit.map_or_else(|| (setting.check)(text), Err);
+    checked.map_err(|problem| format!("{source}: {:?} is no {}: {problem}", setting.shown(text), setting.key))
+}
+
+impl Settings {
+    /// Gathers what was said.
+    pub fn gather(flags: &Flags, data: &Path) -> Result<Self, CommandError> {
+        let gathered = Gathered::from(flags, data);
+        match gathered.complaint() {
+            None => Ok(gathered.settings),
+            Some(complaint) => Err(complaint.with_remedy(
+                "`ostler config show` lists every setting with its value and where that comes from",
+            )),
         }
-        Err(CommandError::new(Exit::Usage, "the settings can't be used")
-            .with_details(problems)
-            .with_remedy("`ostler config show` lists every setting with its value and where that comes from"))
+    }
+
+    /// What is wrong with a setting, with who said it.
+    fn mistake(&self, setting: &'static Setting, text: impl fmt::Display) -> Mistake {
+        let source = self.0.get(setting.key).map_or(&Source::Default, |said| &said.source);
+        Mistake { key: Some(setting.key), text: format!("{source}: {text}") }
     }
 
     /// Every setting there is, with what was said of it.

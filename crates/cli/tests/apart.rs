@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 
+use rcgen::CertifiedKey;
 use rustix::process::Signal;
 use support::{Up, example, ostler, run, slow_agent};
 
@@ -97,6 +98,95 @@ fn settings_come_from_flags_variables_and_a_file_and_are_shown() {
     );
 }
 
+#[test]
+fn a_server_tells_all_that_its_settings_get_wrong_together() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".ostler")).unwrap();
+    fs::write(folder.path().join("api.token"), "short").unwrap();
+    fs::write(folder.path().join("tls.key"), "no key").unwrap();
+    let mistaken = |command: &[&str]| {
+        run(ostler(folder.path())
+            .args(command)
+            .env("OSTLER_LISTEN", "0.0.0.0:7070")
+            .env("OSTLER_STORE", "postgres://me:geheim@h:x/d")
+            .env("OSTLER_TLS_KEY", "tls.key")
+            .env("OSTLER_SECRET_KEY", "geheimer-schluessel")
+            .env("OSTLER_TOKEN_FILE", "api.token")
+            .env("OSTLER_PROXY", "environment")
+            .env("HTTPS_PROXY", "socks5://h:1")
+            .env("OTEL_TRACES_SAMPLER", "nonsense"))
+    };
+    let told = [
+        "OSTLER_STORE: \"postgres://me:***@h:x/d\" is no store",
+        "port",
+        "OSTLER_TLS_KEY: TLS takes a certificate and its key: give --tls-certificate too",
+        "OSTLER_TOKEN_FILE: can't read the token in \"api.token\"",
+        "secret key of OSTLER_SECRET_KEY",
+        "OTEL_TRACES_SAMPLER",
+    ];
+    let server = mistaken(&["server"]);
+    server.failed(2, &told);
+    server.failed(2, &["ostler config show"]);
+    assert_eq!(server.stderr.lines().count(), 7, "{}", server.stderr);
+    let up = mistaken(&["up"]);
+    up.failed(2, &told);
+    up.failed(2, &["OSTLER_PROXY: "]);
+
+    let shown = mistaken(&["config", "show"]);
+    shown.failed(2, &told);
+    for row in ["store (!) ", "tls.key (!) ", "tokens.api (!) ", "network.proxy (!) ", "listen ", "lease "] {
+        assert!(shown.stdout.lines().any(|line| line.starts_with(row)), "{row}: {}", shown.stdout);
+    }
+    for said in [&server, &up, &shown] {
+        assert!(!format!("{said:?}").contains("geheim"), "{said:?}");
+    }
+    let rows: serde_json::Value =
+        serde_json::from_str(mistaken(&["config", "show", "-o", "json"]).ended(2)).unwrap();
+    let row = |setting| rows.as_array().unwrap().iter().find(|row| row["setting"] == setting).unwrap();
+    assert!(row("store")["mistake"].as_str().unwrap().contains("port"), "{rows}");
+    assert_eq!(row("lease").get("mistake"), None);
+    assert_eq!(
+        (&row("OSTLER_SECRET_KEY")["value"], &row("data")["value"]),
+        (&"***".into(), &".ostler".into())
+    );
+    assert_eq!(row("OSTLER_WORKER_TOKEN")["from"], "not set");
+}
+
+#[test]
+fn what_settings_name_is_read_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("nonsense"), "nonsense\n").unwrap();
+    let started = |command: &str, setting: &str, value: &str| {
+        run(ostler(folder.path()).args([command, "--data", "data"]).env(setting, value))
+    };
+    started("server", "OSTLER_LISTEN", "0.0.0.0:0").failed(2, &["OSTLER_LISTEN: 0.0.0.0:0", "--insecure"]);
+    started("server", "OSTLER_SECRET_KEY_FILE", "nonsense")
+        .failed(2, &["OSTLER_SECRET_KEY_FILE: ", "openssl"]);
+    started("server", "OSTLER_SETUP_TOKEN", "short").failed(2, &["OSTLER_SETUP_TOKEN"]);
+    started("server", "OSTLER_STORE", "postgres://h/d?sslmode=bogus")
+        .failed(2, &["OSTLER_STORE: ", "verify-full"]);
+    started("server", "OSTLER_STORE", "postgres://h/d?sslmode=verify-ca&sslrootcert=nonsense")
+        .failed(2, &["OSTLER_STORE: ", "nonsense"]);
+    started("worker", "OSTLER_WORKER_CA", "nonsense").failed(2, &["OSTLER_WORKER_CA: "]);
+    assert!(!folder.path().join("data").exists(), "something was begun");
+    let both = run(ostler(folder.path())
+        .args(["server", "--data", "data", "--tls-certificate", "nonsense", "--tls-key", "nonsense"])
+        .args(["--listen", "0.0.0.0:0"]));
+    both.failed(2, &["--tls-certificate: can't offer TLS"]);
+    assert!(!both.stderr.contains("loopback"), "{}", both.stderr);
+}
+
+#[test]
+fn a_password_for_the_database_is_taken_from_no_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["server", "up"] {
+        let refused =
+            run(ostler(folder.path()).args([command, "--store", "postgres://me:geheim@127.0.0.1:1/d"]));
+        refused.failed(2, &["OSTLER_STORE", "configuration file"]);
+        assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
+    }
+}
+
 /// The example that is shipped: as it stands it changes nothing, and with its lines taken in it sets everything.
 #[test]
 fn the_example_of_a_file_names_every_setting() {
@@ -105,8 +195,12 @@ fn the_example_of_a_file_names_every_setting() {
     let file = folder.path().join("config.yaml");
     let show = |arguments: &[&str]| -> Vec<serde_json::Value> {
         let shown = run(ostler(folder.path()).args(["config", "show", "-o", "json"]).args(arguments)).json();
-        // Where commands go is not a setting of servers and workers.
-        let is_setting = |row: &&serde_json::Value| !row["setting"].as_str().unwrap().starts_with("client.");
+        // Where commands go is not a setting of servers and workers, and no file says where it is itself.
+        let is_setting = |row: &&serde_json::Value| {
+            let name = row["setting"].as_str().unwrap();
+            !["client.", "OSTLER_"].iter().any(|prefix| name.starts_with(prefix))
+                && !["data", "config"].contains(&name)
+        };
         shown.as_array().unwrap().iter().filter(is_setting).cloned().collect()
     };
     let values = |shown: &[serde_json::Value]| -> Vec<serde_json::Value> {
@@ -129,11 +223,20 @@ fn the_example_of_a_file_names_every_setting() {
     });
     let taken_in = taken_in.collect::<String>().replace("/etc/ostler/", "");
     fs::write(&file, taken_in).unwrap();
-    for name in ["server.pem", "server.key", "api.token", "worker.token", "setup.token", "ca.pem"] {
-        fs::write(folder.path().join(name), "").unwrap();
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (name, text) in [
+        ("server.pem", cert.pem()),
+        ("server.key", signing_key.serialize_pem()),
+        ("ca.pem", cert.pem()),
+        ("api.token", "a".repeat(16)),
+        ("worker.token", "w".repeat(16)),
+        ("setup.token", "s".repeat(16)),
+        ("secret.key", "A".repeat(43) + "="),
+        ("prices.json", r#"{"prices": []}"#.to_owned()),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
     }
-    fs::write(folder.path().join("secret.key"), "A".repeat(43) + "=").unwrap();
-    fs::write(folder.path().join("prices.json"), r#"{"prices": []}"#).unwrap();
     for setting in show(&["--config", "config.yaml"]) {
         assert!(
             setting["from"].as_str().unwrap().starts_with("config.yaml:"),

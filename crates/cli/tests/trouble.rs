@@ -161,7 +161,7 @@ fn up_says_what_keeps_it_from_starting() {
     let elsewhere = tempfile::tempdir().unwrap();
     run(ostler(elsewhere.path()).args(["up", "--listen", &address])).failed(1, &["error: ", &address]);
     run(ostler(up.folder()).args(["up", "--listen", "127.0.0.1:0"])).failed(1, &["error: ", "in use"]);
-    run(ostler(elsewhere.path()).args(["up", "--listen", "0.0.0.0:0"])).failed(1, &["error: ", "loopback"]);
+    run(ostler(elsewhere.path()).args(["up", "--listen", "0.0.0.0:0"])).failed(2, &["error: ", "loopback"]);
     run(ostler(elsewhere.path()).args(["up", "--listen", "nowhere"])).failed(2, &["--listen"]);
     run(ostler(elsewhere.path()).args(["up", "--slots", "0"])).failed(2, &["--slots"]);
     run(ostler(elsewhere.path()).args(["up", "--lease", "1ms"])).failed(2, &["--lease"]);

@@ -3,6 +3,7 @@
 //! A handler parses and answers; `control` decides. Before a request reaches its route it has passed one gate
 //! (`gate`): who asks, from where, and how much they send. What is refused, anywhere, is a problem document.
 
+mod check;
 mod config;
 mod server;
 

@@ -38,21 +38,22 @@ impl KeySource {
 
     /// The keys as they are now. That of the data folder is made if it is not there yet.
     pub fn read(&self, config: &ServerConfig, runtime: &dyn Runtime) -> Result<KeyRing, KeyReadError> {
-        let ring = match (self, &config.secret_key) {
-            (Self::Environment, Some(text)) => KeyRing::parse(text.expose())?,
-            (Self::Environment, None) => return Err(KeyError::Empty.into()),
-            (Self::File(path), _) => read(path)?,
-            (Self::DataFolder(path), _) => match read(path) {
-                Err(KeyReadError::Read(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    let ring = KeyRing::of(Key::generate(runtime));
-                    data_folder::replace(path, ring.write().as_bytes())?;
-                    ring
-                }
-                ring => ring?,
-            },
+        let ring = match self.given(config)? {
+            Some(ring) => ring,
+            None => own(&data_folder::secret_key_file(&config.data), runtime)?,
         };
         hide(&ring, &config.redactor);
         Ok(ring)
+    }
+
+    /// The keys that somebody gave us, unless they are ours to make.
+    pub fn given(&self, config: &ServerConfig) -> Result<Option<KeyRing>, KeyReadError> {
+        match (self, &config.secret_key) {
+            (Self::Environment, Some(text)) => Ok(Some(KeyRing::parse(text.expose())?)),
+            (Self::Environment, None) => Err(KeyError::Empty.into()),
+            (Self::File(path), _) => read(path).map(Some),
+            (Self::DataFolder(_), _) => Ok(None),
+        }
     }
 
     /// The keys to turn to: a new one in front of those of the data folder, or what somebody has put into the file. None if
@@ -73,6 +74,17 @@ impl KeySource {
             Self::Environment | Self::File(_) => Ok(()),
             Self::DataFolder(path) => Ok(data_folder::replace(path, ring.write().as_bytes())?),
         }
+    }
+}
+
+fn own(path: &Path, runtime: &dyn Runtime) -> Result<KeyRing, KeyReadError> {
+    match read(path) {
+        Err(KeyReadError::Read(error)) if error.kind() == io::ErrorKind::NotFound => {
+            let ring = KeyRing::of(Key::generate(runtime));
+            data_folder::replace(path, ring.write().as_bytes())?;
+            Ok(ring)
+        }
+        ring => ring,
     }
 }
 

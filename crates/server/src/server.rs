@@ -31,6 +31,7 @@ use crate::{
     ServerConfig, SetupToken,
     access::{Caller, SignIns},
     auth::Token,
+    check::given_token,
     data_folder,
     gate::{App, Gate},
     hosts::Hosts,
@@ -112,7 +113,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Server, StartError> {
     let tls = config.tls.as_ref().map(tls::acceptor).transpose().map_err(StartError::Tls)?;
-    let listener = listen(config.listen, tls.is_some() || config.insecure).await?;
+    let listener = listen(&config).await?;
     let listen = config.listen;
     let address = listener.local_addr().map_err(|error| StartError::Listen { listen, error })?;
     let data = config.data.clone();
@@ -309,17 +310,14 @@ fn url(address: SocketAddr, is_tls: bool) -> String {
 /// What clients have to show, and what workers have to: as given, or else the data folder's own.
 fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token), StartError> {
     let data = &config.data;
-    let given = |path: &PathBuf| {
-        data_folder::given_token(path).map_err(|error| StartError::Token { path: path.clone(), error })
-    };
     let own =
         |token: io::Result<String>| token.map_err(|error| StartError::Data { data: data.clone(), error });
     let token = match &config.token_file {
-        Some(path) => given(path)?,
+        Some(path) => given_token(path)?,
         None => own(data_folder::token(data, runtime))?,
     };
     let worker_token = match &config.worker_token_file {
-        Some(path) => given(path)?,
+        Some(path) => given_token(path)?,
         None => own(data_folder::worker_token(data, runtime))?,
     };
     for hidden in config.store.hidden().iter().chain([&token, &worker_token]) {
@@ -329,24 +327,14 @@ fn tokens(config: &ServerConfig, runtime: &dyn Runtime) -> Result<(Token, Token)
 }
 
 fn setup_token(config: &ServerConfig) -> Result<Option<SetupToken>, StartError> {
-    let token = match (&config.setup_token, &config.setup_token_file) {
-        (Some(token), _) => {
-            let failed = |error| StartError::Token { path: PathBuf::from("OSTLER_SETUP_TOKEN"), error };
-            data_folder::check_token(token.as_str()).map_err(failed)?
-        }
-        (None, Some(path)) => {
-            data_folder::given_token(path).map_err(|error| StartError::Token { path: path.clone(), error })?
-        }
-        (None, None) => return Ok(None),
-    };
-    config.redactor.hide_for_good(&token);
-    Ok(Some(SetupToken::new(token)))
+    let token = config.setup_token()?;
+    token.iter().for_each(|token| config.redactor.hide_for_good(token));
+    Ok(token.map(SetupToken::new))
 }
 
-async fn listen(listen: SocketAddr, may_serve_others: bool) -> Result<TcpListener, StartError> {
-    if !listen.ip().is_loopback() && !may_serve_others {
-        return Err(StartError::NotLoopback { listen });
-    }
+async fn listen(config: &ServerConfig) -> Result<TcpListener, StartError> {
+    config.may_listen()?;
+    let listen = config.listen;
     TcpListener::bind(listen).await.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => StartError::AddressInUse { listen },
         _ => StartError::Listen { listen, error },

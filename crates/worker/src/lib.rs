@@ -36,7 +36,7 @@ use crate::held::Held;
 
 pub use codes::codes;
 pub use equip::{EquipError, model_providers};
-pub use ostler_agent::llm::net::{NetConfig, ProxyConfig};
+pub use ostler_agent::llm::net::{NetConfig, NetError, ProxyConfig};
 pub use ostler_agent::llm::secrets::{Redactor, SHORTEST as SHORTEST_SECRET, variable as secret_variable};
 pub use ostler_agent::llm::{BadPrices, Prices};
 /// What whoever starts a worker needs besides.

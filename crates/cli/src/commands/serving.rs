@@ -1,11 +1,8 @@
 //! What the commands that stay have in common: a server from its settings, logging, and the signals that end them.
 
-use std::{env, future::pending, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{env, future::pending, path::PathBuf, sync::Arc};
 
-use ostler_server::{
-    Limits, SecretText, Server, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles,
-};
-use ostler_spec::GoDuration;
+use ostler_server::{Server, ServerConfig, StartError};
 use ostler_worker::{
     Offer, Prices,
     telemetry::{Config, Exporter, Source, Telemetry},
@@ -19,7 +16,7 @@ use crate::{
     exit::Exit,
     logging,
     settings::{
-        Settings,
+        Settings, server,
         table::{self, label},
     },
 };
@@ -78,35 +75,13 @@ pub async fn start_server(
     app: &App,
 ) -> Result<Server, CommandError> {
     let config = ServerConfig {
-        listen: settings.get::<SocketAddr>(&table::LISTEN).unwrap_or(ServerConfig::default().listen),
-        tls: tls(settings)?,
-        insecure: settings.is_set(&table::INSECURE),
-        token_file: settings.text(&table::TOKEN_FILE).map(PathBuf::from),
-        worker_token_file: settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from),
-        setup_token: setup_token(),
-        setup_token_file: settings.text(&table::SETUP_TOKEN_FILE).map(PathBuf::from),
-        secret_key: secret_key(),
-        secret_key_file: settings.text(&table::SECRET_KEY_FILE).map(PathBuf::from),
-        redactor: app.redactor.clone(),
-        session_ttl: settings
-            .get::<GoDuration>(&table::SESSION_TTL)
-            .map_or(ServerConfig::default().session_ttl, |lasts| lasts.get()),
-        limits: limits(settings),
         data: app.written.data_folder(),
-        store: settings.get::<StoreAddress>(&table::STORE).unwrap_or_default(),
-        lease: settings
-            .get::<GoDuration>(&table::LEASE)
-            .map_or(ServerConfig::default().lease, |lease| lease.get()),
-        keep: settings.text(&table::KEEP).and_then(table::kept),
-        keep_tasks: settings.text(&table::KEEP_TASKS).and_then(table::tasks_kept),
-        archive_after: settings.text(&table::ARCHIVE_AFTER).and_then(table::kept),
-        keep_sessions: settings.text(&table::KEEP_SESSIONS).and_then(table::kept),
-        keep_workers: settings.text(&table::KEEP_WORKERS).and_then(table::kept),
-        keep_plans: ServerConfig::default().keep_plans,
+        redactor: app.redactor.clone(),
         providers: model_providers(app)?,
         telemetry: telemetry.clone(),
         restore: arguments.restore.clone(),
         force_restore: arguments.force,
+        ..server::config(settings)
     };
     let had_store = config.data.join("store.db").exists();
     ostler_server::start(config, Arc::clone(&app.runtime)).await.map_err(|error| {
@@ -118,10 +93,6 @@ pub async fn start_server(
             StartError::Restore(_) if had_store && !arguments.force => {
                 said.with_remedy("--force puts the backup in its place, and keeps the old store beside it")
             }
-            StartError::NotLoopback { .. } => said.with_remedy(
-                "give --tls-certificate and --tls-key, or --insecure if something in front of it speaks TLS, \
-                 or listen on 127.0.0.1",
-            ),
             StartError::AddressInUse { .. } => said.with_remedy(
                 "another server may be running: `ostler version` tells of the one here. --listen 127.0.0.1:0 takes any \
                  free port",
@@ -130,14 +101,18 @@ pub async fn start_server(
                 "give --secret-key-file the key of the server that kept them: in the file `secret-key` of its data \
                  folder, or wherever its own --secret-key-file is",
             ),
-            StartError::SecretKey { .. } => said.with_remedy("`openssl rand -base64 32` makes a key"),
-            StartError::Restore(_)
+            StartError::NotLoopback { .. }
+            | StartError::SecretKey { .. }
+            | StartError::Token { .. }
+            | StartError::Restore(_)
             | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Tls(_)
-            | StartError::Token { .. }
             | StartError::Store(_)
-            | StartError::Read(_) => said,
+            | StartError::Read(_) => match server::remedy(&error) {
+                Some(remedy) => said.with_remedy(remedy),
+                None => said,
+            },
         }
     })
 }
@@ -146,39 +121,6 @@ pub async fn start_server(
 fn model_providers(app: &App) -> Result<Vec<String>, CommandError> {
     let names = ostler_worker::model_providers(Arc::clone(&app.runtime));
     names.map_err(|error| CommandError::error(with_causes(&error)))
-}
-
-/// What is secret is not given by a flag, which others on the machine can read.
-fn setup_token() -> Option<SetupToken> {
-    env::var("OSTLER_SETUP_TOKEN").ok().filter(|token| !token.is_empty()).map(SetupToken::new)
-}
-
-fn secret_key() -> Option<SecretText> {
-    env::var("OSTLER_SECRET_KEY").ok().filter(|key| !key.trim().is_empty()).map(SecretText::new)
-}
-
-fn limits(settings: &Settings) -> Limits {
-    let usual = Limits::default();
-    let number = |setting, usual: u32| settings.get(setting).unwrap_or(usual);
-    let count = |setting, usual: usize| settings.get(setting).unwrap_or(usual);
-    Limits {
-        requests_per_second: number(&table::REQUESTS_PER_SECOND, usual.requests_per_second),
-        requests_per_caller: number(&table::REQUESTS_PER_CALLER, usual.requests_per_caller),
-        streams: count(&table::STREAMS, usual.streams),
-        streams_per_caller: count(&table::STREAMS_PER_CALLER, usual.streams_per_caller),
-        connections: count(&table::CONNECTIONS, usual.connections),
-        ..usual
-    }
-}
-
-fn tls(settings: &Settings) -> Result<Option<TlsFiles>, CommandError> {
-    let file = |setting| settings.text(setting).map(PathBuf::from);
-    match (file(&table::TLS_CERTIFICATE), file(&table::TLS_KEY)) {
-        (None, None) => Ok(None),
-        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
-        _ => Err(CommandError::new(Exit::Usage, "TLS takes a certificate and its key")
-            .with_remedy("give both, --tls-certificate and --tls-key")),
-    }
 }
 
 /// What models cost.

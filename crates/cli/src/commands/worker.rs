@@ -11,7 +11,7 @@ use crate::{
     app::App,
     error::{CommandError, with_causes},
     exit::Exit,
-    settings::{Settings, WorkerFlags, network, table},
+    settings::{Settings, WORKER_TOKEN, WorkerFlags, network, table},
 };
 
 /// Starts a worker that dials a server and runs agents for it
@@ -24,7 +24,7 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The token for workers; others on this machine may see it here, OSTLER_WORKER_TOKEN or a file hides it
-    #[arg(long, value_name = "TOKEN", env = "OSTLER_WORKER_TOKEN", hide_env_values = true)]
+    #[arg(long, value_name = "TOKEN", env = WORKER_TOKEN, hide_env_values = true)]
     token: Option<String>,
 
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -22,14 +22,25 @@ const NAME: &str = "config.yaml";
 
 type Found = BTreeMap<&'static str, (String, Source)>;
 
-/// What the file says, and what is wrong with it. One that was named has to be there.
-pub fn read(named: Option<PathBuf>, data: &Path) -> (Found, Vec<String>) {
-    let is_named = named.is_some();
-    let path = named.unwrap_or_else(|| data.join(NAME));
+/// Which file it is: the one that was named, or else that of the data folder, which need not be there.
+pub fn choose(named: Option<&Path>, data: &Path) -> Option<(PathBuf, Source)> {
+    if let Some(path) = named {
+        return Some((path.to_owned(), Source::Flag("config")));
+    }
+    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        return Some((path.into(), Source::Variable(VARIABLE)));
+    }
+    let usual = data.join(NAME);
+    // One that can't be looked for may well be there: reading it tells.
+    let is_missing = matches!(usual.try_exists(), Ok(false));
+    (!is_missing).then_some((usual, Source::Default))
+}
+
+/// What the file says, and what is wrong with it.
+pub fn read(path: &Path) -> (Found, Vec<String>) {
     let shown = path.display().to_string();
-    let text = match fs::read_to_string(&path) {
+    let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => return Default::default(),
         Err(error) => return (Found::new(), vec![format!("can't read {shown}: {error}")]),
     };
     match ostler_spec::leaves(&shown, &text) {

@@ -10,6 +10,8 @@ use super::{Group, Setting, file, table};
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub config: Option<PathBuf>,
+    /// What the command has to do with: together these have to make sense.
+    pub groups: &'static [Group],
     said: BTreeMap<&'static str, String>,
 }
 
@@ -21,7 +23,7 @@ impl Flags {
     #[cfg(test)]
     pub fn of(said: &[(&'static str, &str)]) -> Self {
         let said = said.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
-        Self { config: None, said }
+        Self { config: None, groups: Group::ALL, said }
     }
 
     fn add(command: Command, groups: &[Group]) -> Command {
@@ -37,7 +39,7 @@ impl Flags {
             .fold(command.arg(config), |command, setting| command.arg(flag(setting)))
     }
 
-    fn read(matches: &ArgMatches, groups: &[Group]) -> Self {
+    fn read(matches: &ArgMatches, groups: &'static [Group]) -> Self {
         let mut said = BTreeMap::new();
         for setting in table::all().filter(|setting| groups.contains(&setting.group)) {
             let text = if setting.is_switch() {
@@ -47,7 +49,7 @@ impl Flags {
             };
             said.extend(text.map(|text| (setting.key, text)));
         }
-        Self { config: matches.get_one("config").cloned(), said }
+        Self { config: matches.get_one("config").cloned(), groups, said }
     }
 }
 
@@ -95,5 +97,5 @@ flags_of! {
     UpFlags: [Group::Server, Group::Worker, Group::Shared, Group::Network, Group::Log];
     ServerFlags: [Group::Server, Group::Shared, Group::Log];
     WorkerFlags: [Group::Worker, Group::Link, Group::Shared, Group::Network, Group::Log];
-    AllFlags: [Group::Server, Group::Worker, Group::Link, Group::Shared, Group::Network, Group::Log];
+    AllFlags: *Group::ALL;
 }

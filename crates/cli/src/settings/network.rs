@@ -3,14 +3,18 @@
 use std::{env, time::Duration};
 
 use ostler_spec::GoDuration;
-use ostler_worker::{NetConfig, ProxyConfig, Redactor};
+use ostler_worker::{NetConfig, NetError, ProxyConfig, Redactor};
 
 use super::{Settings, table};
 use crate::error::CommandError;
 
 /// How models and tools are called. Who we are to a proxy is hidden from now on.
 pub fn config(settings: &Settings, redactor: &Redactor) -> Result<NetConfig, CommandError> {
-    let mut config = NetConfig { proxy: proxy(settings)?, ..NetConfig::default() };
+    let proxy = proxy(settings).map_err(|error| {
+        CommandError::error(error.to_string())
+            .with_remedy("--proxy off calls models and tools directly, whatever the environment says")
+    })?;
+    let mut config = NetConfig { proxy, ..NetConfig::default() };
     config.proxy.hidden().for_each(|hidden| redactor.hide_for_good(&hidden));
     config.nameservers =
         nameservers(settings.text(&table::NAMESERVERS).unwrap_or_default()).map_err(CommandError::error)?;
@@ -26,17 +30,13 @@ pub fn config(settings: &Settings, redactor: &Redactor) -> Result<NetConfig, Com
     Ok(config)
 }
 
-fn proxy(settings: &Settings) -> Result<ProxyConfig, CommandError> {
+pub fn proxy(settings: &Settings) -> Result<ProxyConfig, NetError> {
     let exempt = settings.text(&table::NO_PROXY).unwrap_or_default();
-    let proxy = match settings.text(&table::PROXY).unwrap_or("off") {
+    match settings.text(&table::PROXY).unwrap_or("off") {
         "off" => Ok(ProxyConfig::default()),
         "environment" => ProxyConfig::from_variables(|name| env::var(name).ok(), exempt),
         proxy => ProxyConfig::to(proxy, exempt),
-    };
-    proxy.map_err(|error| {
-        CommandError::error(error.to_string())
-            .with_remedy("--proxy off calls models and tools directly, whatever the environment says")
-    })
+    }
 }
 
 fn nameservers(text: &str) -> Result<Vec<std::net::SocketAddr>, String> {

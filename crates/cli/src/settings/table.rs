@@ -22,6 +22,11 @@ pub enum Group {
     Log,
 }
 
+impl Group {
+    pub const ALL: &[Group] =
+        &[Group::Server, Group::Worker, Group::Link, Group::Shared, Group::Network, Group::Log];
+}
+
 #[derive(Debug)]
 pub struct Setting {
     pub group: Group,

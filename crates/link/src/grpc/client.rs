@@ -4,7 +4,11 @@ mod address;
 mod connection;
 mod half;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use ostler_kernel::Runtime;
@@ -63,6 +67,11 @@ impl RemotePort {
     pub fn new(dial: Dial, runtime: Arc<dyn Runtime>) -> Result<Self, TlsError> {
         let tls = client_config(dial.ca.as_deref())?;
         Ok(Self { dial, tls, runtime, state: Mutex::default() })
+    }
+
+    /// Whether a file can say who vouches for servers.
+    pub fn check_ca(ca: &Path) -> Result<(), TlsError> {
+        client_config(Some(ca)).map(drop)
     }
 
     /// Dials, unless there is a connection. For who wants to know whether it can work at all.
