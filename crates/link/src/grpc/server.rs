@@ -112,17 +112,21 @@ fn introduction(metadata: &MetadataMap) -> Result<(u32, String), Status> {
     let theirs = versions.ok_or_else(|| {
         Status::invalid_argument(format!("{VERSIONS_HEADER} must say versions, such as 1-2"))
     })?;
-    let version = common_version(theirs, VERSIONS).ok_or_else(|| {
-        let ((oldest, newest), (first, last)) = (VERSIONS, theirs);
-        Status::failed_precondition(format!(
-            "this server speaks versions {oldest} to {newest} of the link, the worker {first} to {last}; \
-             bring the older of the two up to date"
-        ))
-    })?;
+    let version = common_version(theirs, VERSIONS)
+        .ok_or_else(|| Status::failed_precondition(nothing_in_common(theirs, VERSIONS)))?;
     let worker = text(WORKER_HEADER).filter(|name| !name.is_empty());
     let worker =
         worker.ok_or_else(|| Status::invalid_argument(format!("{WORKER_HEADER} must name the worker")))?;
     Ok((version, worker.to_owned()))
+}
+
+fn nothing_in_common(theirs: (u32, u32), ours: (u32, u32)) -> String {
+    let ((oldest, newest), (first, last)) = (ours, theirs);
+    let older = if last < oldest { "worker" } else { "server" };
+    format!(
+        "this server speaks versions {oldest} to {newest} of the link, the worker {first} to {last}; \
+         bring the {older} up to date, which is the older of the two"
+    )
 }
 
 struct Stream {
