@@ -13,10 +13,10 @@ use tonic::{Response as GrpcResponse, Status, Streaming, body::Body, metadata::M
 
 use super::{
     Answer, SERVICE, VERSION_HEADER, VERSIONS, VERSIONS_HEADER, WORKER_HEADER, common_version,
-    frame::{Assembly, Frame, FrameCodec, cut},
+    frame::{Assembly, Frame, FrameCodec, Room, cut},
     path_of, read_versions,
 };
-use crate::{LinkError, Request, WorkerPort};
+use crate::{LinkError, Request, Response, WorkerPort};
 
 /// Requests of one stream that may be under way; more of them wait on the worker's side.
 const AT_ONCE: usize = 1024;
@@ -92,6 +92,7 @@ impl Opening {
             path: self.path,
             worker,
             out,
+            room: Arc::default(),
             ended,
             calls: BTreeMap::new(),
         };
@@ -135,6 +136,7 @@ struct Stream {
     path: &'static str,
     worker: String,
     out: mpsc::Sender<Frame>,
+    room: Arc<Room>,
     ended: mpsc::UnboundedSender<u64>,
     calls: BTreeMap<u64, Call>,
 }
@@ -195,12 +197,13 @@ impl Stream {
             .and_then(|request| self.check(request));
         let waits = matches!(request, Ok(Request::Claim(_) | Request::Signals(_)));
         let (port, out, ended) = (Arc::clone(&self.port), self.out.clone(), self.ended.clone());
+        let room = Arc::clone(&self.room);
         let call = async move {
             let answer = match request {
                 Ok(request) => port.call(request).await,
                 Err(error) => Err(error),
             };
-            send(&out, number, &answer.into()).await;
+            send(&out, &room, number, answer).await;
             // The stream is gone? Then so is what it kept of us.
             let _ = ended.send(number);
         };
@@ -222,14 +225,27 @@ impl Stream {
     }
 }
 
-async fn send(out: &mpsc::Sender<Frame>, number: u64, answer: &Answer) {
-    let message = serde_json::to_vec(answer).unwrap_or_else(|error| {
-        tracing::error!(%error, "an answer can't be written down");
-        Vec::new()
-    });
+async fn send(out: &mpsc::Sender<Frame>, room: &Room, number: u64, answer: Result<Response, LinkError>) {
+    let mut message = written(answer);
+    let _held = match room.enter(message.len()).await {
+        Ok(held) => held,
+        // Whoever asks again is told the same.
+        Err(error) => {
+            tracing::error!(%error, "an answer can't be sent");
+            message = written(Err(error));
+            None
+        }
+    };
     for frame in cut(number, message.into()) {
         if out.send(frame).await.is_err() {
             return;
         }
     }
+}
+
+fn written(answer: Result<Response, LinkError>) -> Vec<u8> {
+    serde_json::to_vec(&Answer::from(answer)).unwrap_or_else(|error| {
+        tracing::error!(%error, "an answer can't be written down");
+        Vec::new()
+    })
 }

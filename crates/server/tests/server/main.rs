@@ -12,6 +12,7 @@ mod description;
 mod dialect;
 mod events;
 mod governance;
+mod handing_out;
 mod large;
 mod lifecycle;
 mod limits;
