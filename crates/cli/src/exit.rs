@@ -19,6 +19,8 @@ pub enum Exit {
     Unauthorized = 7,
     /// What was waited for did not come in time.
     TimedOut = 8,
+    /// Another worker has registered under this one's name. Started again it would take the name back, and so on.
+    Superseded = 9,
     /// Ctrl-C: what was followed goes on.
     Interrupted = 130,
 }
@@ -35,6 +37,7 @@ Exit codes:
   6    the server can't be reached
   7    not authorised
   8    waited too long
+  9    another worker has taken this one's name
   130  interrupted with Ctrl-C
 `diff` ends with 0 if nothing differs, with 1 if something does, and with 2
 where others end with 1. `validate` ends with 1 if there is a mistake, `doctor`

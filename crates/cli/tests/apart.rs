@@ -62,6 +62,29 @@ fn a_worker_says_what_keeps_it_out() {
 }
 
 #[test]
+fn who_loses_its_name_to_another_worker_stays_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let named = ["--worker-name", "same"];
+    let mut first = Up::worker(folder.path(), &named);
+    first.wait_for_line("linked");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let token = folder.path().join(".ostler/worker-token");
+    let (url, token) = (server.url(), token.to_str().unwrap());
+    let reached = ["--server", &url, "--worker-token-file", token];
+    let second = Up::worker(elsewhere.path(), &[&named[..], &reached].concat());
+    let told = first.wait_for_line("a name of its own");
+    assert!(told.iter().any(|line| line.contains("another one has registered under its name")), "{told:?}");
+    assert_eq!(first.wait().code(), Some(9));
+    assert_eq!(second.stop().code(), Some(0));
+    // Started again it would take the name back, and so on.
+    for unit in ["ostler.service", "ostler-worker.service"] {
+        let unit = fs::read_to_string(example(&format!("../deploy/systemd/{unit}"))).unwrap();
+        assert!(unit.contains("\nRestartPreventExitStatus=2 9\n"), "{unit}");
+    }
+}
+
+#[test]
 fn settings_come_from_flags_variables_and_a_file_and_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(".ostler")).unwrap();

@@ -1,6 +1,7 @@
 //! The worker port over the store: what a worker may ask, checked against its own leases.
 
 mod assign;
+mod portions;
 mod register;
 mod renew;
 mod secret;
@@ -14,6 +15,9 @@ use ostler_link::{
     Assignment, ClaimRequest, DeltasRequest, InputsRequest, LinkError, Request, Response, WorkerPort,
 };
 use ostler_store::{StoreError, StoreExt};
+
+pub use portions::Portions;
+use portions::portion;
 
 use crate::{
     Control,
@@ -56,6 +60,7 @@ impl Control {
             incarnation: request.caller.incarnation,
             claim: request.number,
         };
+        let slots = self.portions.slots(&lease, request.slots);
         let mut emptied = self.waiting.take_emptied(&lease);
         loop {
             let left = deadline.saturating_sub(self.runtime.monotonic());
@@ -70,7 +75,7 @@ impl Control {
             let mut claimed = match emptied.take() {
                 Some(emptied) if emptied == seen && !self.waiting.is_unclaimed() => Vec::new(),
                 _ => {
-                    let claim = self.claim_of(lease.clone(), request.slots);
+                    let claim = self.claim_of(lease.clone(), slots);
                     self.store.claim(claim).await.map_err(unavailable)?
                 }
             };
@@ -82,7 +87,7 @@ impl Control {
                         _ = quotas.wait_for(|known| known.n_changes != seen.quotas) => {}
                     }
                 };
-                let place = self.waiting.join(lease.clone(), request.slots);
+                let place = self.waiting.join(lease.clone(), slots);
                 match place.wait(&*self.runtime, left, changed).await {
                     Waited::Answered(answer) => {
                         claimed = answer.map_err(unavailable)?;
@@ -97,7 +102,7 @@ impl Control {
                 }
             }
             if !claimed.is_empty() {
-                return self.assignments(claimed).await;
+                return self.assignments(&lease, claimed).await;
             }
         }
     }
@@ -110,7 +115,9 @@ impl Control {
                 return Err(LinkError::Fenced { found: "another worker".into() });
             }
         }
-        self.store.inputs(task, after).await.map_err(unavailable)
+        let inputs = self.store.inputs(task, after).await.map_err(unavailable)?;
+        // Whoever wants to leave without the rest is told that there is more.
+        Ok(portion(inputs))
     }
 
     /// Shows what comes of runs that the caller holds, as far as this server knows of them: the rest is only missed.

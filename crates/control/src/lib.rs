@@ -49,6 +49,7 @@ pub use watch::{EventWatch, Gone, Place, Seen, Sight, Told, Watch, Watched};
 pub use workers::{Phase, WorkerView, WorkerWatch};
 use {
     access::Credentials,
+    dispatch::Portions,
     feed::Hub,
     leases::Leases,
     plans::Plans,
@@ -115,6 +116,7 @@ pub struct Control {
     signals: Signals,
     vault: Vault,
     waiting: Waiting,
+    portions: Portions,
     feed: Arc<Hub>,
     meter: Meter,
 }
@@ -138,6 +140,7 @@ impl Control {
             workers: Workers::default(),
             signals: Signals::default(),
             waiting: Waiting::default(),
+            portions: Portions::default(),
             feed: Arc::new(Hub::default()),
             meter: Meter::default(),
         })

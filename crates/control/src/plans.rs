@@ -137,9 +137,13 @@ impl Control {
             return Ok(Arc::clone(plan));
         }
         let bytes = self.store.blob(id).await?;
-        let plan = bytes.and_then(|bytes| serde_json::from_slice::<AgentPlan>(&bytes).ok());
-        let plan =
-            Arc::new(plan.ok_or_else(|| ControlError::NotFound { kind: "plan", name: id.to_string() })?);
+        let bytes = bytes.ok_or_else(|| ControlError::NotFound { kind: "plan", name: id.to_string() })?;
+        let plan = serde_json::from_slice::<AgentPlan>(&bytes).map_err(|error| {
+            ControlError::NotAvailable(format!(
+                "this version of the server can't read the plan {id}: {error}"
+            ))
+        })?;
+        let plan = Arc::new(plan);
         let mut known = self.plans.lock();
         known.make_room();
         known.stored.insert(id, Arc::clone(&plan));

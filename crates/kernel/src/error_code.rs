@@ -16,7 +16,7 @@ impl ErrorCode {
 }
 
 /// What ends a task from outside, whatever its agent was doing.
-pub const CODES: [ErrorCode; 2] = [
+pub const CODES: [ErrorCode; 3] = [
     ErrorCode::new(
         "cancelled",
         "Someone cancelled the task.",
@@ -27,5 +27,11 @@ pub const CODES: [ErrorCode; 2] = [
         "The task's deadline passed before it was done, waiting included.",
         "Give it more time with `deadline`, or look with `ostler trace` where the time went: a long queue wants more \
          workers or a higher `priority`.",
+    ),
+    ErrorCode::new(
+        "run_too_large",
+        "What the session holds, together with the agent's plan, is more than a worker can be sent at once (64 MiB).",
+        "Go on in another session, with fewer large messages and images in it; lower `limits.max_tool_output`, so that tools \
+         fill less of it.",
     ),
 ];

@@ -62,6 +62,9 @@ pub struct Run {
     pub failures: u32,
     /// Attempts lost since a step was last finished.
     pub lost_in_row: u32,
+    /// Attempts given up by a new start of their worker since a step was last finished.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarted_in_row: u32,
     /// Times it slept on a failure since a step was last finished.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slept_in_row: u32,

@@ -39,6 +39,10 @@ const WORKER_HEADER: &str = "ostler-worker";
 pub const STREAM_WINDOW: u32 = 1 << 20;
 pub const CONNECTION_WINDOW: u32 = 8 << 20;
 
+/// A message of more bytes than this is not one of ours, and is not sent. What is under way on a stream, in parts, is
+/// together no more than this either.
+pub const LARGEST_MESSAGE: usize = 64 << 20;
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {

@@ -13,6 +13,7 @@ mod compatibility;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use grpc::LARGEST_MESSAGE;
 pub use message::{
     Assignment, Caller, ClaimRequest, Delta, DeltasRequest, InputsRequest, JournalRequest, LeaveRequest,
     RegisterRequest, Registered, RenewRequest, Renewed, Request, Response, SecretAnswer, SecretRequest,
@@ -50,15 +51,32 @@ pub enum LinkError {
 /// What the message of a rejection begins with if the server could not read the request: it is older than who asks.
 const NOT_UNDERSTOOD: &str = "not understood: ";
 
+/// What the message of a rejection begins with if it is larger than the link takes.
+const TOO_LARGE: &str = "too large: ";
+
 impl LinkError {
+    pub(crate) fn too_large(bytes: usize) -> Self {
+        let (has, most) = (bytes.div_ceil(1 << 20), LARGEST_MESSAGE >> 20);
+        Self::Rejected { message: format!("{TOO_LARGE}{has} MiB, and a message takes {most} MiB") }
+    }
+
+    /// Whether the message can't be sent at all.
+    pub fn is_too_large(&self) -> bool {
+        self.is_rejected_as(TOO_LARGE)
+    }
+
     pub(crate) fn not_understood(error: &serde_json::Error) -> Self {
         Self::Rejected { message: format!("{NOT_UNDERSTOOD}{error}") }
     }
 
     /// Whether the server does not know such a request at all, and therefore has nothing to say about it.
     pub fn is_not_understood(&self) -> bool {
+        self.is_rejected_as(NOT_UNDERSTOOD)
+    }
+
+    fn is_rejected_as(&self, kind: &str) -> bool {
         match self {
-            Self::Rejected { message } => message.starts_with(NOT_UNDERSTOOD),
+            Self::Rejected { message } => message.starts_with(kind),
             Self::Fenced { .. } | Self::InputArrived | Self::Superseded | Self::Unavailable { .. } => false,
         }
     }

@@ -224,6 +224,7 @@ cases! { $
         a_deadline_counts_until_the_end
         losing_workers_again_and_again_quarantines
         restarts_and_finished_steps_do_not_quarantine
+        crashing_again_and_again_quarantines_in_the_end
         a_lost_attempt_is_told_in_the_log
         the_whole_is_tried_again_after_a_pause_of_its_own
         a_line_of_agents_shares_the_tries_at_the_whole;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_link::{Assignment, ClaimRequest, LinkError, WorkerPortExt};
 use tracing::Instrument as _;
 
-use crate::{Incarnation, Over, insist, run_port::RunPort, secrets::as_holder};
+use crate::{Backoff, Incarnation, Over, insist, run_port::RunPort, secrets::as_holder};
 
 /// How long a claim waits for work before it is asked again.
 const WAIT: Duration = Duration::from_secs(20);
@@ -13,6 +13,7 @@ const WAIT: Duration = Duration::from_secs(20);
 impl Incarnation {
     pub(crate) async fn claim_runs(&self) -> Over {
         let mut number = 0;
+        let mut delay = Backoff::new();
         loop {
             self.held.wait_until_below(self.slots).await;
             number += 1;
@@ -26,13 +27,17 @@ impl Incarnation {
             let port = &self.equipment.port;
             match insist(&*self.equipment.runtime, || port.claim(request.clone())).await {
                 Ok(assignments) => {
+                    delay = Backoff::new();
                     for assignment in assignments {
                         self.set_to_work(assignment);
                     }
                     self.held.claim_answered(number);
                 }
                 Err(LinkError::Superseded) => return Over::Superseded,
-                Err(error) => tracing::error!(%error, "a claim was refused"),
+                Err(error) => {
+                    tracing::error!(%error, "a claim was refused");
+                    delay.wait(&*self.equipment.runtime).await;
+                }
             }
         }
     }

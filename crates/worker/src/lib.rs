@@ -51,6 +51,9 @@ pub use secrets::KeptSecrets;
 /// How long steps under way may take to finish once the worker is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// A server that has not registered a worker for so long hangs: another may be there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How long a stopping worker waits for its last words to be heard.
 const PARTING: Duration = Duration::from_secs(1);
 
@@ -206,7 +209,10 @@ impl Worker {
                 return Err(End::Stopped);
             }
             let sent_at = runtime.monotonic();
-            match self.equipment.port.register(request.clone()).await {
+            let answer = timeout(&*runtime, PATIENCE, self.equipment.port.register(request.clone())).await;
+            let answer =
+                answer.unwrap_or_else(|error| Err(LinkError::Unavailable { message: error.to_string() }));
+            match answer {
                 Ok(Registered::As { incarnation, lease_ms }) => {
                     return Ok(self.incarnation(incarnation, Duration::from_millis(lease_ms), sent_at));
                 }

@@ -12,7 +12,7 @@ use ostler_agent::{
     tools::Toolbox,
 };
 use ostler_kernel::{
-    Runtime, TaskId,
+    Failure, Runtime, TaskId,
     bundle::WriteKey,
     run::{end::Leave, journal::Progress},
     task::input::Input,
@@ -89,14 +89,32 @@ impl RunPort {
         }
     }
 
-    /// Sends the next write until it is answered.
+    /// Sends the next write until it is answered. One that no link can carry would be made again by the next attempt, at
+    /// the same cost and as large: the run fails instead.
     async fn write(&self, progress: Progress, leave: Option<Leave>) -> Result<(), LinkError> {
         let done = progress.done.clone();
         let number = self.written.load(Ordering::SeqCst) + 1;
         let key = WriteKey { run: self.start.run.id, epoch: self.start.run.epoch, number };
-        let caller = self.caller.clone();
         self.writing.store(true, Ordering::SeqCst);
-        let answer = match leave {
+        let mut answer = self.send(key, progress, leave).await;
+        if let Err(error) = &answer
+            && error.is_too_large()
+        {
+            let failure = Failure::limit("step_too_large", error.to_string());
+            let failed = self.send(key, Progress::default(), Some(Leave::Failed { failure })).await;
+            answer = failed.and(answer);
+        }
+        self.writing.store(false, Ordering::SeqCst);
+        if answer.is_ok() {
+            self.written.store(number, Ordering::SeqCst);
+            self.trace.finished(&done);
+        }
+        answer
+    }
+
+    async fn send(&self, key: WriteKey, progress: Progress, leave: Option<Leave>) -> Result<(), LinkError> {
+        let caller = self.caller.clone();
+        match leave {
             None => {
                 let request = JournalRequest { caller, key, progress };
                 insist(self.runtime(), || self.port().journal(request.clone())).await
@@ -105,13 +123,7 @@ impl RunPort {
                 let request = LeaveRequest { caller, key, progress, leave };
                 insist(self.runtime(), || self.port().leave(request.clone())).await
             }
-        };
-        self.writing.store(false, Ordering::SeqCst);
-        if answer.is_ok() {
-            self.written.store(number, Ordering::SeqCst);
-            self.trace.finished(&done);
         }
-        answer
     }
 
     fn port(&self) -> &dyn WorkerPort {

@@ -364,6 +364,7 @@ fn run() -> Run {
         worker: Some("w".into()),
         failures: 0,
         lost_in_row: 0,
+        restarted_in_row: 0,
         slept_in_row: 0,
         journal: 0,
         last_write: None,

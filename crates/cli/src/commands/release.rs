@@ -5,8 +5,9 @@ use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Lets quarantined tasks go on
 ///
-/// A run that lost its worker twenty times in a row, without a step finished in between, may be what kills them: it
-/// waits until a person has had a look. `ostler get task NAME -o yaml` says why it waits.
+/// A run that lost its worker twenty times in a row, or saw it crash and start again a hundred times, without a step
+/// finished in between, may be what kills it: it waits until a person has had a look. So does one whose plan the
+/// server can't read. `ostler get task NAME -o yaml` says why it waits.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  ostler release nightly-report\n  ostler cancel nightly-report        rather end it"

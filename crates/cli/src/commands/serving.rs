@@ -178,6 +178,10 @@ impl Signals {
 
 /// Why a worker may end by itself.
 pub fn superseded() -> CommandError {
-    CommandError::error("the worker stopped: another one has registered under its name")
-        .with_remedy("give each worker a name of its own with --worker-name")
+    CommandError::new(Exit::Superseded, "the worker stopped: another one has registered under its name")
+        .with_remedy(
+            "give each worker a name of its own: leave out --worker-name (OSTLER_WORKER_NAME), and on a copy of another \
+             machine remove the file `worker-name` of its data folder (after `ostler up`: `worker`); or stop the \
+             other one, and start this one again",
+        )
 }

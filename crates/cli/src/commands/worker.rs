@@ -59,21 +59,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     };
     let port = RemotePort::new(dial, Arc::clone(&app.runtime))
         .map_err(|error| CommandError::error(with_causes(&error)))?;
-    match port.connect().await {
-        Ok(()) => {}
-        Err(DialError::Unreachable { server, reason }) => {
-            tracing::warn!(server, reason, "no server can be reached yet; dialling on");
-        }
-        Err(distrusted @ DialError::Distrusted { .. }) => {
-            return Err(CommandError::error(distrusted.to_string()).with_remedy(
-                "--ca names a file with who vouches for it; the server's name has to be in its certificate",
-            ));
-        }
-        Err(refused @ DialError::Refused { .. }) => {
-            return Err(CommandError::new(Exit::Unauthorized, refused.to_string()).with_remedy(
-                "the server's token for workers is in the file `worker-token` of its data folder",
-            ));
-        }
+    if let Err(error) = port.connect().await {
+        kept_out(error)?;
     }
     let collector = Collector::from_environment(app)?;
     let redactor = app.redactor.clone();
@@ -95,6 +82,25 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         exporter.shutdown().await;
     };
     Ok(signals.stop(stopping).await)
+}
+
+/// Waiting helps where nobody answers, and nowhere else.
+fn kept_out(error: DialError) -> Result<(), CommandError> {
+    let message = error.to_string();
+    match error {
+        DialError::Unreachable { server, reason } => {
+            tracing::warn!(server, reason, "no server can be reached yet; dialling on");
+            Ok(())
+        }
+        DialError::Distrusted { .. } => Err(CommandError::error(message).with_remedy(
+            "--ca names a file with who vouches for it; the server's name has to be in its certificate",
+        )),
+        DialError::OtherVersion { .. } => Err(CommandError::error(message).with_remedy(
+            "`ostler version` tells what is installed; servers are brought up to date first, then workers",
+        )),
+        DialError::Refused { .. } => Err(CommandError::new(Exit::Unauthorized, message)
+            .with_remedy("the server's token for workers is in the file `worker-token` of its data folder")),
+    }
 }
 
 /// Those that were named; or else the one that runs in this folder.
@@ -134,4 +140,31 @@ fn host_name() -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let name: String = host.trim().chars().map(plain).take(40).collect();
     if name.is_empty() { "worker".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_speaks_another_version_is_told_of_versions_and_of_no_token() {
+        let (server, reason) =
+            ("http://s:7070".to_owned(), "this server speaks versions 7 to 9 of the link".to_owned());
+        let told = |error| match kept_out(error) {
+            Err(CommandError::Said(complaint)) => complaint,
+            other => panic!("{other:?}"),
+        };
+        let other = told(DialError::OtherVersion { server: server.clone(), reason: reason.clone() });
+        let remedy = other.remedy.unwrap();
+        assert_eq!(other.exit, Exit::Error);
+        assert!(
+            other.message.contains("versions 7 to 9") && other.message.contains("s:7070"),
+            "{}",
+            other.message
+        );
+        assert!(remedy.contains("ostler version") && !remedy.contains("token"), "{remedy}");
+        let refused = told(DialError::Refused { server, reason });
+        assert_eq!(refused.exit, Exit::Unauthorized);
+        assert!(refused.remedy.unwrap().contains("worker-token"));
+    }
 }

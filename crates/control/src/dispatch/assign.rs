@@ -1,45 +1,139 @@
-//! What a worker needs to go on with a run: its plan, what the model sees, and the steps that are open.
+//! What a worker needs to go on with a run: its plan, what the model sees, and the steps that are open. What it can't be
+//! given, and what is too much for one answer, does not stay in its hands.
 
 use ostler_kernel::{
-    Block, Entry, Role, Session, Step, StepId, StepKind,
+    Block, BlockerId, Entry, Failure, Lease, Role, Run, RunId, Session, Step, StepId, StepKind,
+    bundle::WriteKey,
     conversation::{Context, Range},
     message::Message,
-    run::RunView,
+    run::{
+        RunView,
+        end::Leave,
+        journal::Progress,
+        take_over::{Cause, hold_back},
+    },
 };
-use ostler_link::{Assignment, LinkError};
+use ostler_link::{Assignment, Caller, LARGEST_MESSAGE, LeaveRequest, LinkError};
 use ostler_store::{Claimed, StoreExt};
 
-use super::unavailable;
-use crate::Control;
+use super::{
+    portions::{PORTION, n_bytes},
+    unavailable,
+};
+use crate::{Control, ControlError};
+
+/// What stands around an assignment in the message that carries it, amply.
+const ENVELOPE: usize = 4 << 10;
+
+/// Why nobody can be given a run as it stands.
+enum Unfit {
+    /// Its plan is not there, or was written by a newer server.
+    Plan(String),
+    /// Of so many bytes.
+    TooLarge(usize),
+}
 
 impl Control {
-    pub(super) async fn assignments(&self, claimed: Vec<Claimed>) -> Result<Vec<Assignment>, LinkError> {
+    /// Hands out what was claimed, up to a portion. The rest is given back at once: this worker, which will ask again,
+    /// or another one that has room gets it from its old place. A run that nobody can be given is put aside, and keeps
+    /// the others from nothing.
+    pub(super) async fn assignments(
+        &self,
+        lease: &Lease,
+        claimed: Vec<Claimed>,
+    ) -> Result<Vec<Assignment>, LinkError> {
         let mut assignments = Vec::with_capacity(claimed.len());
+        let (mut size, mut left_over) = (0, Vec::new());
         for claimed in claimed {
-            assignments.push(self.assignment(claimed).await?);
+            if size >= PORTION {
+                left_over.extend((!is_at_work(&claimed.run)).then_some(claimed.run.id));
+                continue;
+            }
+            let (id, is_at_work) = (claimed.run.id, is_at_work(&claimed.run));
+            let (view, assignment) = match self.assignment(claimed).await? {
+                Ok(found) => found,
+                Err(unfit) if !is_at_work => {
+                    self.put_aside(lease, id, unfit).await?;
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            let bytes = n_bytes(&assignment);
+            if bytes + ENVELOPE > LARGEST_MESSAGE && !is_at_work {
+                self.put_aside(lease, id, Unfit::TooLarge(bytes)).await?;
+                continue;
+            }
+            size += bytes;
+            if size > PORTION && !assignments.is_empty() && !is_at_work {
+                left_over.push(id);
+                continue;
+            }
+            if self.leases.put(view) {
+                self.meter.assigned(&assignment.run);
+            }
+            assignments.push(assignment);
         }
+        self.portions.handed_out(lease, assignments.len(), !left_over.is_empty());
+        self.take_all(left_over.into_iter().map(|run| (run, lease)), Cause::Untold).await?;
         Ok(assignments)
     }
 
-    async fn assignment(&self, claimed: Claimed) -> Result<Assignment, LinkError> {
-        let plan = self.stored_plan(claimed.run.plan).await;
-        let plan = plan.map_err(|error| LinkError::Unavailable { message: error.to_string() })?;
+    async fn assignment(&self, claimed: Claimed) -> Result<Result<(RunView, Assignment), Unfit>, LinkError> {
+        let plan = match self.stored_plan(claimed.run.plan).await {
+            Ok(plan) => plan,
+            Err(ControlError::Store(error)) => return Err(unavailable(error)),
+            Err(error) => return Ok(Err(Unfit::Plan(error.to_string()))),
+        };
         let (view, context) = match fresh(&claimed) {
             Some((step, context)) => (begun(claimed, step), context),
             None => self.resumed(claimed).await?,
         };
-        if self.leases.put(view.clone()) {
-            self.meter.assigned(&view.run);
-        }
-        Ok(Assignment {
+        let assignment = Assignment {
             trace: view.task.request.trace.clone(),
-            run: view.run,
+            run: view.run.clone(),
             plan: (*plan).clone(),
             context,
-            open_steps: view.open_steps,
+            open_steps: view.open_steps.clone(),
             consumed_input: view.consumed_input,
             has_inputs: view.last_input > view.consumed_input,
-        })
+        };
+        Ok(Ok((view, assignment)))
+    }
+
+    /// Takes a run that its worker has not been told of out of the queue: whoever claims it next could not be given it
+    /// either. What brought others in between finds it as it is then.
+    async fn put_aside(&self, lease: &Lease, run: RunId, unfit: Unfit) -> Result<(), LinkError> {
+        let view = self.store.run_view(run).await.map_err(unavailable)?;
+        let Some(view) = view.filter(|view| view.run.lease() == Some(lease)) else { return Ok(()) };
+        match unfit {
+            Unfit::Plan(why) => {
+                tracing::error!(%run, why, "a run can't be handed out, and is quarantined");
+                let quarantine = BlockerId::new(&*self.runtime);
+                let why = format!("its agent's plan can't be used: {why}");
+                if let Ok(bundle) = hold_back(&view, &why, quarantine, self.runtime.now()) {
+                    // Refused, it is no longer that worker's.
+                    drop(self.commit(bundle).await.map_err(unavailable)?);
+                }
+                Ok(())
+            }
+            Unfit::TooLarge(bytes) => self.fail(lease, &view.run, too_large(bytes)).await,
+        }
+    }
+
+    /// In the place of its worker.
+    async fn fail(&self, lease: &Lease, run: &Run, failure: Failure) -> Result<(), LinkError> {
+        tracing::warn!(run = %run.id, %failure, "a run can't be handed out");
+        let request = LeaveRequest {
+            caller: Caller { worker: lease.worker.clone(), incarnation: lease.incarnation },
+            key: WriteKey { run: run.id, epoch: run.epoch, number: run.journal + 1 },
+            progress: Progress::default(),
+            leave: Leave::Failed { failure },
+        };
+        match self.leave(request).await {
+            // Someone was quicker: it was cancelled, say.
+            Err(LinkError::Fenced { .. }) => Ok(()),
+            answer => answer,
+        }
     }
 
     async fn resumed(&self, claimed: Claimed) -> Result<(RunView, Vec<Entry>), LinkError> {
@@ -65,6 +159,19 @@ impl Control {
         }
         Ok(entries)
     }
+}
+
+fn too_large(bytes: usize) -> Failure {
+    let (has, most) = (bytes.div_ceil(1 << 20), LARGEST_MESSAGE >> 20);
+    Failure::limit(
+        "run_too_large",
+        format!("its conversation and its plan are {has} MiB, and a worker can be sent {most} MiB"),
+    )
+}
+
+/// Its worker has written under this lease, so it knows of the run: the claim is an old one that comes again.
+fn is_at_work(run: &Run) -> bool {
+    run.last_write.is_some_and(|(epoch, _)| epoch == run.epoch)
 }
 
 /// A summary is told as something the user said; whose run it belongs to doesn't matter to anybody.

@@ -62,10 +62,22 @@ impl Control {
 
     /// Takes from a worker what it held before its present incarnation, all of it in one commit.
     async fn give_up_former(&self, name: &str, incarnation: u64) -> Result<(), LinkError> {
+        let leased = self.store.leased(Some(name.to_owned())).await.map_err(unavailable)?;
+        let of_former = leased.iter().filter_map(|run| {
+            run.lease().filter(|lease| lease.incarnation < incarnation).map(|lease| (run.id, lease))
+        });
+        self.take_all(of_former, Cause::Restarted).await
+    }
+
+    /// Takes these runs out of their worker's hands in one commit, those that still are in them.
+    pub(super) async fn take_all(
+        &self,
+        leased: impl Iterator<Item = (RunId, &Lease)> + Send,
+        cause: Cause,
+    ) -> Result<(), LinkError> {
         let (mut views, mut bundles, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for run in self.store.leased(Some(name.to_owned())).await.map_err(unavailable)? {
-            let Some(lease) = run.lease().filter(|lease| lease.incarnation < incarnation) else { continue };
-            if let Some((view, bundle)) = self.taking(run.id, lease, Cause::Restarted).await? {
+        for (run, lease) in leased {
+            if let Some((view, bundle)) = self.taking(run, lease, cause).await? {
                 views.push(view);
                 told.push(self.spans_of(&bundle).await);
                 bundles.push(bundle);

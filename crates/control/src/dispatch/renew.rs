@@ -27,7 +27,7 @@ impl Control {
                     && !held.contains(&(run.id, run.epoch))
             });
             if let Some(lease) = unknown {
-                self.take(run.id, lease, Cause::Restarted, None).await?;
+                self.take(run.id, lease, Cause::Untold, None).await?;
             }
         }
         self.leases.keep_held(&caller, claimed, &held);

@@ -28,8 +28,11 @@ impl Control {
 
     async fn named_secret(&self, plan: BlobId, request: &SecretRequest) -> Result<SecretAnswer, LinkError> {
         let SecretRequest { run, reference, .. } = request;
-        let unavailable = |error: ControlError| LinkError::Unavailable { message: error.to_string() };
-        let plan = self.stored_plan(plan).await.map_err(unavailable)?;
+        let plan = match self.stored_plan(plan).await {
+            Ok(plan) => plan,
+            Err(ControlError::Store(error)) => return Err(super::unavailable(error)),
+            Err(error) => return Ok(SecretAnswer::Refused { message: error.to_string() }),
+        };
         if !plan.secret_refs().any(|named| named == *reference) {
             let message = format!("the plan of {run} does not name it");
             return Ok(SecretAnswer::Refused { message });

@@ -117,7 +117,7 @@ fn finish_step(
         run.tool_calls += 1;
     }
     if matches!(outcome, StepOutcome::Ok) {
-        (run.lost_in_row, run.slept_in_row) = (0, 0);
+        (run.lost_in_row, run.restarted_in_row, run.slept_in_row) = (0, 0, 0);
     }
     let body = EventBody::StepFinished(Box::new(StepFinished {
         run: run.id,

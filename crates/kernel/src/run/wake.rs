@@ -21,7 +21,7 @@ pub fn resolve(view: &RunView, resolution: &str, now: Timestamp) -> Result<Bundl
         Some(blocker) => {
             let resolved = blocker.resolved(resolution, now);
             let mut view = view.clone();
-            view.run.lost_in_row = 0;
+            (view.run.lost_in_row, view.run.restarted_in_row) = (0, 0);
             Ok(ready(Command::Resolve, &view, ReadyReason::Answered, now).write(Write::Blocker(resolved)))
         }
         None => Err(Illegal { what: view.run.id, state: view.run.tag() }),

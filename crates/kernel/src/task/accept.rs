@@ -89,6 +89,7 @@ impl NewRun<'_> {
             worker: None,
             failures: 0,
             lost_in_row: 0,
+            restarted_in_row: 0,
             slept_in_row: 0,
             journal: 0,
             last_write: None,

@@ -292,6 +292,7 @@ fn run() -> Run {
         worker: Some("worker-1".into()),
         failures: 1,
         lost_in_row: 1,
+        restarted_in_row: 3,
         slept_in_row: 2,
         journal: 6,
         last_write: Some((2, 6)),

@@ -39,6 +39,9 @@ pub enum DialError {
     /// It is there, and nobody that we believe vouches for it.
     #[error("{server} is not believed: {reason}")]
     Distrusted { server: String, reason: String },
+    /// It is there, and no version of the link is spoken by both.
+    #[error("{server} speaks another version: {reason}")]
+    OtherVersion { server: String, reason: String },
     /// It is there, and won't have us. Waiting does not help.
     #[error("{server} refused: {reason}")]
     Refused { server: String, reason: String },
@@ -132,18 +135,41 @@ impl WorkerPort for RemotePort {
         let connection = self.connection().await;
         // Refused or not, there may be another server tomorrow: whoever asks goes on asking.
         let connection = connection.map_err(|error| LinkError::Unavailable { message: error.to_string() })?;
-        let decides = matches!(request, Request::Renew(_)) && self.dial.servers.len() > 1;
-        let trial = Trial { connection: &connection, failed: decides };
+        let trial = is_trial(&request).then(|| Trial {
+            connection: &connection,
+            // With nobody else to turn to, a single failure may pass by itself.
+            bearable: if self.dial.servers.len() > 1 { 0 } else { 1 },
+            failed: true,
+        });
         let answer = connection.call(&request).await;
-        trial.ended(decides && matches!(answer, Err(LinkError::Unavailable { .. })));
+        if let Some(trial) = trial {
+            trial.ended(matches!(answer, Err(LinkError::Unavailable { .. })));
+        }
         answer
     }
 }
 
-/// A renewal is what a server is judged by: one that can't renew, or does not answer, is of no use to a worker, however
-/// well it can be reached. Then the next one is dialled, and what was asked of this one is asked there.
+/// Registering and renewing is what a server is judged by: it lets workers in without its database, and one that can do
+/// no more than that, or does not answer, is of no use to a worker, however well it can be reached.
+fn is_trial(request: &Request) -> bool {
+    match request {
+        Request::Register(_) | Request::Renew(_) => true,
+        Request::Claim(_)
+        | Request::Journal(_)
+        | Request::Leave(_)
+        | Request::Signals(_)
+        | Request::Inputs(_)
+        | Request::Deltas(_)
+        | Request::Secret(_) => false,
+    }
+}
+
+/// A request that a server is judged by. If it fails, the next one is dialled, and what was asked of this one is asked
+/// there. Where only one was named, that may lead elsewhere too: a balancer chooses anew for each connection.
 struct Trial<'a> {
     connection: &'a Connection,
+    /// How many failures in a row are put up with.
+    bearable: u32,
     /// Unless it is told otherwise: who stops waiting got no answer.
     failed: bool,
 }
@@ -156,8 +182,9 @@ impl Trial<'_> {
 
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
-        if self.failed {
-            tracing::info!("the server does not renew; turning to the next one");
+        let in_row = self.connection.tried(self.failed);
+        if in_row > self.bearable {
+            tracing::info!("the server does not serve workers; dialling anew");
             self.connection.abandon();
         }
     }

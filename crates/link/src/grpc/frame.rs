@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use prost::Message;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{
     Status,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
+
+use super::LARGEST_MESSAGE;
+use crate::LinkError;
 
 /// A part of a message, or the wish to drop one. `proto/link.proto` says the same for other languages.
 #[derive(Clone, PartialEq, Message)]
@@ -28,9 +32,6 @@ pub struct Frame {
 /// Small enough that others get their turn in between, and far below what gRPC allows for a message.
 const PART: usize = 64 << 10;
 
-/// A message larger than this is not one of ours.
-const MESSAGE: usize = 64 << 20;
-
 /// The message as frames.
 pub fn cut(call: u64, mut message: Bytes) -> impl Iterator<Item = Frame> {
     let mut is_over = false;
@@ -44,6 +45,29 @@ pub fn cut(call: u64, mut message: Bytes) -> impl Iterator<Item = Frame> {
     })
 }
 
+/// Room for messages that go up or down in several parts. The other end keeps all that have begun, so those that are under
+/// way at once are together no larger than one may be.
+pub struct Room(Semaphore);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Semaphore::new(LARGEST_MESSAGE))
+    }
+}
+
+impl Room {
+    /// Held while a message of so many bytes is sent; none is needed for a single part. Waits for those before it.
+    pub async fn enter(&self, bytes: usize) -> Result<Option<SemaphorePermit<'_>>, LinkError> {
+        if bytes <= PART {
+            return Ok(None);
+        }
+        let too_large = || LinkError::too_large(bytes);
+        let bytes = u32::try_from(bytes).ok().filter(|_| bytes <= LARGEST_MESSAGE).ok_or_else(too_large)?;
+        // Nobody closes it.
+        Ok(self.0.acquire_many(bytes).await.ok())
+    }
+}
+
 /// Messages of which not all parts are there yet.
 #[derive(Default)]
 pub struct Assembly {
@@ -52,7 +76,7 @@ pub struct Assembly {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a message of more than {} MiB", MESSAGE >> 20)]
+#[error("a message of more than {} MiB", LARGEST_MESSAGE >> 20)]
 pub struct TooLarge;
 
 impl Assembly {
@@ -63,7 +87,7 @@ impl Assembly {
             return Ok(Some(part));
         }
         self.held += part.len();
-        if self.held > MESSAGE {
+        if self.held > LARGEST_MESSAGE {
             return Err(TooLarge);
         }
         self.begun.entry(call).or_default().extend_from_slice(&part);
@@ -143,6 +167,19 @@ mod tests {
         assert_eq!(frames, [Frame { call: 3, part: Bytes::new(), more: false, cancel: false }]);
     }
 
+    #[tokio::test]
+    async fn large_messages_wait_for_one_another_and_small_ones_for_nobody() {
+        let room = Room::default();
+        let first = room.enter(LARGEST_MESSAGE - PART).await.unwrap();
+        let mut second = std::pin::pin!(room.enter(PART + 1));
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        assert!(room.enter(PART).await.unwrap().is_none());
+        let refused = room.enter(LARGEST_MESSAGE + 1).await.err().unwrap();
+        assert!(refused.is_too_large(), "{refused}");
+        drop(first);
+        assert!(second.await.unwrap().is_some());
+    }
+
     #[test]
     fn what_has_no_end_is_refused() {
         let mut assembly = Assembly::default();
@@ -150,6 +187,6 @@ mod tests {
         let endless =
             std::iter::repeat_with(|| Frame { call: 1, part: part.clone(), more: true, cancel: false });
         let taken = endless.map(|frame| assembly.add(frame)).take_while(Result::is_ok).count();
-        assert_eq!(taken, MESSAGE / PART);
+        assert_eq!(taken, LARGEST_MESSAGE / PART);
     }
 }

@@ -13,10 +13,10 @@ use tonic::{Response as GrpcResponse, Status, Streaming, body::Body, metadata::M
 
 use super::{
     Answer, SERVICE, VERSION_HEADER, VERSIONS, VERSIONS_HEADER, WORKER_HEADER, common_version,
-    frame::{Assembly, Frame, FrameCodec, cut},
+    frame::{Assembly, Frame, FrameCodec, Room, cut},
     path_of, read_versions,
 };
-use crate::{LinkError, Request, WorkerPort};
+use crate::{LinkError, Request, Response, WorkerPort};
 
 /// Requests of one stream that may be under way; more of them wait on the worker's side.
 const AT_ONCE: usize = 1024;
@@ -92,6 +92,7 @@ impl Opening {
             path: self.path,
             worker,
             out,
+            room: Arc::default(),
             ended,
             calls: BTreeMap::new(),
         };
@@ -112,17 +113,21 @@ fn introduction(metadata: &MetadataMap) -> Result<(u32, String), Status> {
     let theirs = versions.ok_or_else(|| {
         Status::invalid_argument(format!("{VERSIONS_HEADER} must say versions, such as 1-2"))
     })?;
-    let version = common_version(theirs, VERSIONS).ok_or_else(|| {
-        let ((oldest, newest), (first, last)) = (VERSIONS, theirs);
-        Status::failed_precondition(format!(
-            "this server speaks versions {oldest} to {newest} of the link, the worker {first} to {last}; \
-             bring the older of the two up to date"
-        ))
-    })?;
+    let version = common_version(theirs, VERSIONS)
+        .ok_or_else(|| Status::failed_precondition(nothing_in_common(theirs, VERSIONS)))?;
     let worker = text(WORKER_HEADER).filter(|name| !name.is_empty());
     let worker =
         worker.ok_or_else(|| Status::invalid_argument(format!("{WORKER_HEADER} must name the worker")))?;
     Ok((version, worker.to_owned()))
+}
+
+fn nothing_in_common(theirs: (u32, u32), ours: (u32, u32)) -> String {
+    let ((oldest, newest), (first, last)) = (ours, theirs);
+    let older = if last < oldest { "worker" } else { "server" };
+    format!(
+        "this server speaks versions {oldest} to {newest} of the link, the worker {first} to {last}; \
+         bring the {older} up to date, which is the older of the two"
+    )
 }
 
 struct Stream {
@@ -131,6 +136,7 @@ struct Stream {
     path: &'static str,
     worker: String,
     out: mpsc::Sender<Frame>,
+    room: Arc<Room>,
     ended: mpsc::UnboundedSender<u64>,
     calls: BTreeMap<u64, Call>,
 }
@@ -191,12 +197,13 @@ impl Stream {
             .and_then(|request| self.check(request));
         let waits = matches!(request, Ok(Request::Claim(_) | Request::Signals(_)));
         let (port, out, ended) = (Arc::clone(&self.port), self.out.clone(), self.ended.clone());
+        let room = Arc::clone(&self.room);
         let call = async move {
             let answer = match request {
                 Ok(request) => port.call(request).await,
                 Err(error) => Err(error),
             };
-            send(&out, number, &answer.into()).await;
+            send(&out, &room, number, answer).await;
             // The stream is gone? Then so is what it kept of us.
             let _ = ended.send(number);
         };
@@ -218,14 +225,27 @@ impl Stream {
     }
 }
 
-async fn send(out: &mpsc::Sender<Frame>, number: u64, answer: &Answer) {
-    let message = serde_json::to_vec(answer).unwrap_or_else(|error| {
-        tracing::error!(%error, "an answer can't be written down");
-        Vec::new()
-    });
+async fn send(out: &mpsc::Sender<Frame>, room: &Room, number: u64, answer: Result<Response, LinkError>) {
+    let mut message = written(answer);
+    let _held = match room.enter(message.len()).await {
+        Ok(held) => held,
+        // Whoever asks again is told the same.
+        Err(error) => {
+            tracing::error!(%error, "an answer can't be sent");
+            message = written(Err(error));
+            None
+        }
+    };
     for frame in cut(number, message.into()) {
         if out.send(frame).await.is_err() {
             return;
         }
     }
+}
+
+fn written(answer: Result<Response, LinkError>) -> Vec<u8> {
+    serde_json::to_vec(&Answer::from(answer)).unwrap_or_else(|error| {
+        tracing::error!(%error, "an answer can't be written down");
+        Vec::new()
+    })
 }

@@ -244,7 +244,13 @@ async fn who_is_nobody_or_speaks_otherwise_is_told_so() {
     let place = Place::new().await;
     let token = token_of(&place);
     for (path, versions, worker, code, words) in [
-        ("Control", Some("7-9"), Some("w"), "9", "versions 1 to 1"),
+        (
+            "Control",
+            Some("7-9"),
+            Some("w"),
+            "9",
+            "versions 1 to 1 of the link, the worker 7 to 9; bring the server",
+        ),
         ("Control", Some("nonsense"), Some("w"), "3", "ostler-link-versions"),
         ("Control", None, Some("w"), "3", "ostler-link-versions"),
         ("Bulk", Some("1-1"), None, "3", "ostler-worker"),

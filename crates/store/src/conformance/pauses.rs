@@ -12,7 +12,7 @@ use ostler_kernel::{
         cancel,
         end::Leave,
         journal::Progress,
-        take_over::{Cause, QUARANTINE_AFTER},
+        take_over::{Cause, QUARANTINE_AFTER, QUARANTINE_AFTER_RESTARTS},
         wake,
     },
 };
@@ -153,7 +153,28 @@ pub async fn restarts_and_finished_steps_do_not_quarantine(world: World) {
     world.must(world.lose(&view, Cause::Silent)).await;
     view = world.claimed_by_anyone(view.run.id).await;
     world.must(world.journal(&view, &answers(&view, "still working"))).await;
-    assert_eq!(world.run(view.run.id).await.lost_in_row, 0, "a finished step starts the count anew");
+    let run = world.run(view.run.id).await;
+    assert_eq!((run.lost_in_row, run.restarted_in_row), (0, 0), "a finished step starts the counts anew");
+}
+
+pub async fn crashing_again_and_again_quarantines_in_the_end(world: World) {
+    let mut view = world.running().await;
+    for crashes in 1..=3 {
+        world.must(world.lose(&view, Cause::Restarted)).await;
+        view = world.claimed_by_anyone(view.run.id).await;
+        world.must(world.lose(&view, Cause::Untold)).await;
+        view = world.claimed_by_anyone(view.run.id).await;
+        assert_eq!((view.run.restarted_in_row, view.run.lost_in_row), (crashes, 0));
+    }
+    view.run.restarted_in_row = QUARANTINE_AFTER_RESTARTS - 1;
+    world.must(world.lose(&view, Cause::Restarted)).await;
+    let view = world.view(view.run.id).await;
+    let blocker = view.blocker.as_ref().expect("it waits");
+    assert_eq!(blocker.kind, BlockerKind::Quarantine);
+    assert!(blocker.summary.contains("100 attempts in a row"), "{}", blocker.summary);
+    world.must(wake::resolve(&view, "let it try", world.now()).expect("it waits")).await;
+    let view = world.claimed_by_anyone(view.run.id).await;
+    assert_eq!(view.run.restarted_in_row, 0, "a person let it go on");
 }
 
 pub async fn a_lost_attempt_is_told_in_the_log(world: World) {

@@ -3,7 +3,10 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -53,6 +56,8 @@ pub struct Connection {
     control: Half,
     bulk: Half,
     version: String,
+    /// Trials that failed since one went well.
+    failed: AtomicU32,
     _driving: AbortOnDrop,
 }
 
@@ -92,7 +97,7 @@ impl Connection {
         let mut opener = Opener { sender, server, dial, runtime };
         let (control, version) = opener.open(CONTROL).await?;
         let (bulk, _) = opener.open(BULK).await?;
-        Ok(Self { control, bulk, version, _driving: driving })
+        Ok(Self { control, bulk, version, failed: AtomicU32::new(0), _driving: driving })
     }
 
     pub fn is_open(&self) -> bool {
@@ -103,6 +108,15 @@ impl Connection {
     pub fn abandon(&self) {
         self.control.close();
         self.bulk.close();
+    }
+
+    /// How a request went that the server is judged by; gives how many have failed in a row.
+    pub fn tried(&self, failed: bool) -> u32 {
+        if failed {
+            return self.failed.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        self.failed.store(0, Ordering::Relaxed);
+        0
     }
 
     pub fn version(&self) -> &str {
@@ -120,6 +134,7 @@ impl Connection {
 enum Failure {
     Unreachable(String),
     Distrusted(String),
+    OtherVersion(String),
     Refused(String),
 }
 
@@ -129,6 +144,7 @@ impl Failure {
         match self {
             Failure::Unreachable(reason) => DialError::Unreachable { server, reason },
             Failure::Distrusted(reason) => DialError::Distrusted { server, reason },
+            Failure::OtherVersion(reason) => DialError::OtherVersion { server, reason },
             Failure::Refused(reason) => DialError::Refused { server, reason },
         }
     }
@@ -194,11 +210,11 @@ impl Opener<'_> {
 /// Who is not let in now won't be the next time either, unless something changes; all else may pass.
 fn refusal(status: &Status) -> Failure {
     match status.code() {
-        Code::Unauthenticated
-        | Code::PermissionDenied
-        | Code::FailedPrecondition
-        | Code::InvalidArgument
-        | Code::Unimplemented => Failure::Refused(status.message().to_owned()),
+        // Nothing else is a condition of being let in.
+        Code::FailedPrecondition => Failure::OtherVersion(status.message().to_owned()),
+        Code::Unauthenticated | Code::PermissionDenied | Code::InvalidArgument | Code::Unimplemented => {
+            Failure::Refused(status.message().to_owned())
+        }
         _ => Failure::Unreachable(status.message().to_owned()),
     }
 }

@@ -17,12 +17,13 @@ use crate::{
     LinkError, Request, Response,
     grpc::{
         Answer,
-        frame::{Assembly, Frame, cut},
+        frame::{Assembly, Frame, Room, cut},
     },
 };
 
 pub struct Half {
     frames: mpsc::Sender<Frame>,
+    room: Room,
     pending: Arc<Pending>,
     next: AtomicU64,
     _reading: AbortOnDrop,
@@ -33,7 +34,7 @@ impl Half {
         let pending = Arc::new(Pending::default());
         let reading = read(answers, Arc::clone(&pending));
         let reading = runtime.spawn("link answers", Box::pin(reading)).abort_on_drop();
-        Self { frames, pending, next: AtomicU64::new(1), _reading: reading }
+        Self { frames, room: Room::default(), pending, next: AtomicU64::new(1), _reading: reading }
     }
 
     pub fn is_open(&self) -> bool {
@@ -51,9 +52,11 @@ impl Half {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let answer = self.pending.expect(number).ok_or_else(lost)?;
         let _awaiting = Awaiting { half: self, number };
+        let held = self.room.enter(message.len()).await?;
         for frame in cut(number, message.into()) {
             self.frames.send(frame).await.map_err(|_| lost())?;
         }
+        drop(held);
         let answer = answer.await.map_err(|_| lost())?;
         serde_json::from_slice::<Answer>(&answer)
             .map_err(|error| LinkError::Rejected {
@@ -102,6 +105,10 @@ impl Pending {
         self.lock().as_mut()?.remove(&number)
     }
 
+    fn awaits(&self, number: u64) -> bool {
+        self.lock().as_ref().is_some_and(|pending| pending.contains_key(&number))
+    }
+
     fn is_open(&self) -> bool {
         self.lock().is_some()
     }
@@ -130,9 +137,14 @@ async fn read(mut answers: Streaming<Frame>, pending: Arc<Pending>) {
             }
         };
         let number = frame.call;
+        if !pending.awaits(number) {
+            // Whoever waited is gone, and the rest of it may never come.
+            assembly.forget(number);
+            continue;
+        }
         match assembly.add(frame) {
             Ok(None) => {}
-            // Nobody may wait any more; they are gone, then.
+            // They may be gone by now.
             Ok(Some(answer)) => drop(pending.take(number).map(|waiting| waiting.send(answer))),
             Err(error) => {
                 tracing::warn!(%error, "the server sends what makes no sense");

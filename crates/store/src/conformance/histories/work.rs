@@ -213,10 +213,12 @@ impl History<'_> {
     pub(super) async fn take_over(&mut self) -> Result<Option<Bundle>, String> {
         let Some(mut view) = self.view_in(RunTag::Running).await? else { return Ok(None) };
         if self.dice.one_in(4) {
-            // Twenty in a row would never come by chance.
+            // So many in a row would never come by chance.
             view.run.lost_in_row = take_over::QUARANTINE_AFTER - 1;
+            view.run.restarted_in_row = take_over::QUARANTINE_AFTER_RESTARTS - 1;
         }
-        let cause = self.dice.pick(&[Cause::Silent, Cause::Restarted]).unwrap_or(Cause::Silent);
+        let causes = [Cause::Silent, Cause::Restarted, Cause::Untold];
+        let cause = self.dice.pick(&causes).unwrap_or(Cause::Silent);
         let quarantine = new_id!(self, BlockerId);
         self.known.blockers.push(quarantine);
         Ok(take_over::take_over(&view, cause, quarantine, self.now).ok())
