@@ -10,7 +10,7 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::{
     Failed, Options,
-    connection::{Connection, timely},
+    connection::{Connection, settings, timely},
     read,
     schema::quote,
 };
@@ -154,7 +154,7 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
     let looking = Connection::open(options, runtime).await?;
     let (client, mut connection) = timely(&**runtime, options.database.connect(options.tls.clone())).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
-    let sql = format!("LISTEN {}", quote(&notices.channel));
+    let sql = format!("{}; LISTEN {}", settings(options), quote(&notices.channel));
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
     let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
     timely(&**runtime, say_hello(&looking, notices)).await?;
