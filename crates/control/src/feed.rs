@@ -237,7 +237,8 @@ impl Control {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
-            | EventBody::ResourceChanged(_) => {}
+            | EventBody::ResourceChanged(_)
+            | EventBody::Unknown(_) => {}
         }
     }
 }
