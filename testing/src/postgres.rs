@@ -130,7 +130,8 @@ impl Postgres {
             // It ends with the thread that started it, and tests' threads come and go.
             thread::spawn(move || match Postgres::start(&["fsync=off", "max_connections=500"]) {
                 Ok(postgres) => {
-                    let _ = sender.send(Ok(postgres.url()));
+                    let made = postgres.ask(place::STRANGER).map_err(|error| format!("{error:#}"));
+                    let _ = sender.send(made.map(|_| postgres.url()));
                     loop {
                         thread::park();
                     }

@@ -10,7 +10,10 @@
 use std::sync::Arc;
 
 use ostler_store::planted::Bug;
-use ostler_testing::class_limit::{LIMIT, Outcome, PostgresGround, SqliteGround, hammer};
+use ostler_testing::{
+    class_limit::{LIMIT, Outcome, PostgresGround, SqliteGround, hammer},
+    postgres::Place,
+};
 
 /// How often something that depends on timing is tried.
 const ROUNDS: u64 = 10;
@@ -34,6 +37,15 @@ async fn postgres_holds_the_limit_of_a_class_under_kills() {
         assert!(outcome.cut_connections > 10, "{outcome:?}");
         println!("PostgreSQL: {outcome:?}");
     }
+}
+
+/// Where its snapshots would be older than the locks it waited for, two claims would see the last place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_holds_the_limit_whatever_its_role_is_set_to() {
+    let place = Place::fresh().expect("PostgreSQL").of_a_stranger();
+    let outcome = hammer(Arc::new(PostgresGround::at(place).await), 0).await;
+    assert_eq!(outcome.most, LIMIT as usize, "no more, and all of them were used: {outcome:?}");
+    println!("PostgreSQL, as a stranger: {outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use ostler_kernel::{EventBody, TaskState, run::AttemptEnd};
+use ostler_kernel::{Bundle, Command, EventBody, TaskId, TaskState, run::AttemptEnd};
 use ostler_link::{Caller, ClaimRequest, RegisterRequest, Registered, WorkerPortExt};
 use ostler_store::{PostgresStore, SqliteStore, Store};
 use ostler_testing::postgres::{self, Postgres};
@@ -24,6 +24,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use stack::Stack;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 const LEASE: Duration = Duration::from_millis(500);
 
@@ -61,6 +62,96 @@ async fn old_databases_open_and_their_work_goes_on() {
         database.ask(&dump).unwrap();
         go_on(Arc::new(open(&database).await)).await;
     }
+}
+
+/// Someone reads for long, such as a backup; what has to be changed can't be, and nobody is to wait behind that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_has_to_wait_holds_up_nobody() {
+    let database = Postgres::start(&["fsync=off"]).unwrap();
+    let (version, dump) = fixtures("postgres").remove(0);
+    database.ask(&dump).unwrap();
+    let mut working = JoinSet::new();
+    let reader = connect(&database, &mut working).await;
+    let server = connect(&database, &mut working).await;
+    reader.batch_execute("BEGIN; SELECT 1 FROM ostler.blobs; SELECT 1 FROM ostler.tasks").await.unwrap();
+    let url = database.url();
+    let mut opening = JoinSet::new();
+    let new = opening.spawn(async move { postgres::open(&url).await.unwrap() });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IS NOT NULL";
+    let count = async || server.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0);
+    while count().await == 0 {}
+    // As long as a server waits for anything.
+    server.batch_execute("SET lock_timeout = '3s'").await.unwrap();
+    for table in ["blobs", "tasks"] {
+        server.batch_execute(&format!("SELECT count(*) FROM ostler.{table}")).await.unwrap();
+    }
+    while count().await > 0 {}
+    let found = server.query_one("SELECT max(version) FROM ostler.migrations", &[]).await.unwrap();
+    assert_eq!(found.get::<_, i64>(0), i64::from(version), "nothing is done by half");
+    assert!(!new.is_finished());
+    reader.batch_execute("COMMIT").await.unwrap();
+    let opened = tokio::time::timeout(Duration::from_secs(60), opening.join_next()).await;
+    let store = opened.expect("nobody is in the way any more").unwrap().unwrap();
+    go_on(Arc::new(store)).await;
+}
+
+async fn connect(database: &Postgres, working: &mut JoinSet<()>) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+    working.spawn(async move { drop(connection.await) });
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_newer_version_are_passed_on() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let task = tell_of_news(Arc::new(SqliteStore::open(&path).unwrap())).await;
+    let store = loop {
+        // Those who had it open may be about to let it go.
+        match SqliteStore::open(&path) {
+            Ok(store) => break store,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    read_news(Arc::new(store), task).await;
+    let database = Postgres::start(&["fsync=off"]).unwrap();
+    let task = tell_of_news(Arc::new(open(&database).await)).await;
+    read_news(Arc::new(open(&database).await), task).await;
+}
+
+/// What a newer version may write to a task's log, while this one runs beside it.
+async fn tell_of_news(store: Arc<dyn Store>) -> TaskId {
+    let stack = Stack::on(Arc::clone(&store), LEASE);
+    stack.apply("ModelEndpoint", "mock", json!({ "provider": "mock", "default_model": "mock-1" })).await;
+    stack.apply("Agent", "helper", json!({ "model_ref": "mock", "prompt": "Help." })).await;
+    let task = stack.create("task", json!({ "agent": "helper", "input": { "message": "do it" } })).await;
+    for news in
+        [json!({ "type": "run_pondered", "about": ["this"] }), json!({ "type": "run_ready", "run": 7 })]
+    {
+        let body: EventBody = serde_json::from_value(news).unwrap();
+        let bundle = Bundle::new(Command::Archive).event(task.id, task.created_at, body);
+        assert!(store.commit(vec![bundle]).await.unwrap()[0].is_ok());
+    }
+    task.id
+}
+
+async fn read_news(store: Arc<dyn Store>, task: TaskId) {
+    let stack = Stack::on(store, LEASE);
+    let mut all = stack.control.watch_events(Some(0)).await.unwrap();
+    let worker = stack.worker("w", 1, Arc::clone(&stack.control) as _);
+    let watched = stack.watch(task).await;
+    assert_eq!(watched.task.task.state, TaskState::Succeeded);
+    assert!(watched.events.iter().map(|event| event.seq).eq(1..=watched.task.last_seq));
+    let of_task = watched.events.iter().map(|event| serde_json::to_value(&event.body).unwrap());
+    let unknown: Vec<_> = of_task.filter(|body| body["about"][0] == "this" || body["run"] == 7).collect();
+    assert_eq!(unknown.len(), 2, "they are shown as they are: {:?}", watched.events);
+    let last = watched.events.last().unwrap().position;
+    let mut seen = Vec::new();
+    while seen.last() != Some(&last) {
+        seen.push(tokio::time::timeout(LEASE * 20, all.next()).await.unwrap().unwrap().0.position);
+    }
+    assert!(watched.events.iter().all(|event| seen.contains(&event.position)));
+    worker.stop().await;
 }
 
 async fn open(database: &Postgres) -> PostgresStore {

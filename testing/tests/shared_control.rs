@@ -13,8 +13,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use ostler_kernel::{Bundle, Refusal, TaskState};
-use ostler_store::{Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError, planted::Bug};
+use ostler_kernel::{Bundle, Refusal, TaskState, runtime::timeout};
+use ostler_store::{
+    Answer, Claim, Claimed, Committed, Hint, Query, Store, StoreError, StoreExt, planted::Bug,
+};
 use ostler_testing::{
     model_server::{ModelServer, Script, Settings},
     postgres::Place,
@@ -30,7 +32,11 @@ const LEASE: Duration = Duration::from_secs(3600);
 const FOR_EVER: Duration = Duration::from_secs(600);
 
 async fn two_servers() -> (Stack, Stack) {
-    let mut stores = Place::fresh().expect("PostgreSQL").servers(2).await.expect("PostgreSQL");
+    two_servers_at(&Place::fresh().expect("PostgreSQL")).await
+}
+
+async fn two_servers_at(place: &Place) -> (Stack, Stack) {
+    let mut stores = place.servers(2).await.expect("PostgreSQL");
     let (two, one) = (stores.pop().expect("two"), stores.pop().expect("one"));
     (Stack::on(one, LEASE), Stack::on(two, LEASE))
 }
@@ -81,6 +87,71 @@ async fn a_cancel_at_one_server_stops_the_work_at_the_other() {
     let watched = one.watch(second.id).await;
     assert_eq!(watched.task.task.state, TaskState::Succeeded, "its worker has room again");
     worker.stop().await;
+}
+
+/// Someone else in the same database writes, and does not end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_follows_a_task_sees_its_end_though_the_log_of_all_is_held_up() {
+    let model = ModelServer::start(Script::Plan).await.expect("a model");
+    let place = Place::fresh().expect("PostgreSQL");
+    let (one, two) = two_servers_at(&place).await;
+    declare(&one, &model, "Help.").await;
+    let worker = one.worker("w", 4, Arc::clone(&one.control) as _);
+    let visitor = place.visitor().await.expect("PostgreSQL");
+    visitor.execute("BEGIN; CREATE TABLE held_up ()").await.expect("PostgreSQL");
+    let here = "SELECT (base + pg_current_xact_id()::text::bigint) << 16 FROM origin";
+    let here = visitor.number(here).await.expect("a number") as u64;
+    for round in 0..2 {
+        let task = two.create(&format!("task-{round}"), asks("plan: text=\"done\"")).await;
+        for server in [&one, &two] {
+            let watched = server.watch(task.id).await;
+            assert_eq!(watched.task.task.state, TaskState::Succeeded);
+            assert!(watched.events.iter().map(|event| event.seq).eq(1..=watched.task.last_seq));
+        }
+    }
+    let upto = one.control.store().firm_log(0, 0).await.expect("a log").upto;
+    assert!(upto < here, "it was held up all the time");
+    visitor.let_go().await.expect("PostgreSQL");
+    worker.stop().await;
+}
+
+/// What a server was told of is gone, as after a standby that had not got all of it took over. Positions begin below.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_goes_on_when_its_store_is_put_back() {
+    let model = ModelServer::start(Script::Plan).await.expect("a model");
+    let place = Place::fresh().expect("PostgreSQL");
+    let (one, two) = two_servers_at(&place).await;
+    declare(&one, &model, "Help.").await;
+    let visitor = place.visitor().await.expect("PostgreSQL");
+    let ahead = "INSERT INTO events (task, seq, position, at, body) SELECT gen_random_uuid(), 1, \
+        (base + pg_current_xact_id()::text::bigint + 1000000) << 16, 0, '' FROM origin";
+    visitor.execute(ahead).await.expect("PostgreSQL");
+    let last = visitor.number("SELECT max(position) FROM events").await.expect("a number") as u64;
+    for server in [&one, &two] {
+        hinted(server, |hint| hint.position >= last).await;
+    }
+    let mut all = one.control.watch_events(None).await.expect("a watch");
+    visitor.execute(&format!("DELETE FROM events WHERE position = {last}")).await.expect("PostgreSQL");
+    for server in [&one, &two] {
+        hinted(server, |hint| hint.position < last).await;
+    }
+    let worker = one.worker("w", 4, Arc::clone(&one.control) as _);
+    let task = two.create("task", asks("plan: text=\"done\"")).await;
+    for server in [&one, &two] {
+        let watched = server.watch(task.id).await;
+        assert_eq!(watched.task.task.state, TaskState::Succeeded);
+    }
+    assert!(all.next().await.is_err(), "who watches everything has to begin anew");
+    let mut all = one.control.watch_events(Some(last)).await.expect("a watch");
+    two.create("another", asks("plan: text=\"done\"")).await;
+    assert!(all.next().await.expect("an event").0.position < last, "and is told of what comes");
+    worker.stop().await;
+}
+
+async fn hinted(server: &Stack, is_so: impl FnMut(&Hint) -> bool) {
+    let mut hints = server.control.store().watch();
+    let hinted = timeout(&*server.runtime, Duration::from_secs(60), hints.wait_for(is_so)).await;
+    drop(hinted.expect("it is noticed").expect("the store is open"));
 }
 
 /// A task that comes while a worker waits costs one claim, in the transaction that accepts it. In one thread, so that the

@@ -9,3 +9,12 @@ fn place() -> Place {
 }
 
 ostler_testing::several_servers!(place);
+
+/// What is promised does not hang on what the database's role is set to.
+mod of_a_stranger {
+    fn place() -> super::Place {
+        super::place().of_a_stranger()
+    }
+
+    ostler_testing::several_servers!(place);
+}

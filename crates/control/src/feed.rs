@@ -1,7 +1,11 @@
 //! Shows a task live: its log, and beside it the text as it comes. One follower reads the store's log and
 //! hands each event to those who watch that task; who falls behind reads on from the store.
+//!
+//! On a shared store the log of all may stand still though tasks go on: it is read as far as it stands firm, and anybody in
+//! the same database can keep it from that. The log of one task is exact at any time, so those who follow one look there.
 
 mod awaited;
+mod held_up;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,10 +15,10 @@ use std::{
 
 use ostler_kernel::{Event, EventBody, TaskId};
 use ostler_link::{Delta, SignalKind};
-use ostler_store::{FirmLog, Store, StoreError, StoreExt};
-use tokio::sync::{Notify, broadcast};
+use ostler_store::{FirmLog, Hint, Store, StoreError, StoreExt};
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
-use self::awaited::Awaited;
+use self::{awaited::Awaited, held_up::HeldUp};
 use crate::Control;
 
 #[derive(Debug, Clone)]
@@ -39,10 +43,17 @@ const HELD_UP: Duration = Duration::from_millis(100);
 /// may still come, and whoever begins to watch has not read it.
 const UNWATCHED: Duration = Duration::from_secs(1);
 
+/// So many of those who follow one task look into the store at once without having been told that there is something. Whoever
+/// asks for something comes first.
+const LOOKERS: usize = 2;
+
 pub struct Hub {
     watched: Mutex<BTreeMap<TaskId, broadcast::Sender<Feed>>>,
     /// For those who watch all of it.
-    whole: broadcast::Sender<Arc<Event>>,
+    whole: Mutex<broadcast::Sender<Arc<Event>>>,
+    /// Rises when those who follow one task should look into the store, whatever they were shown.
+    doubts: watch::Sender<u64>,
+    lookers: Arc<Semaphore>,
     awaited: Mutex<Awaited>,
     /// Someone follows from now on what was committed before.
     taken: Notify,
@@ -52,7 +63,9 @@ impl Default for Hub {
     fn default() -> Self {
         Self {
             watched: Mutex::default(),
-            whole: broadcast::channel(ROOM).0,
+            whole: Mutex::new(broadcast::channel(ROOM).0),
+            doubts: watch::Sender::default(),
+            lookers: Arc::new(Semaphore::new(LOOKERS)),
             awaited: Mutex::default(),
             taken: Notify::new(),
         }
@@ -65,7 +78,18 @@ impl Hub {
     }
 
     pub fn subscribe_to_all(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.whole.subscribe()
+        self.whole().subscribe()
+    }
+
+    /// Has those who follow one task look into the store.
+    fn doubt(&self) {
+        self.doubts.send_modify(|doubts| *doubts += 1);
+    }
+
+    /// Positions that were shown are given again: nobody who watches all of it can go on.
+    fn put_back(&self) {
+        *self.whole() = broadcast::channel(ROOM).0;
+        self.doubt();
     }
 
     /// Whether anybody is there to be shown what comes. Of a task that is only awaited, nobody is yet.
@@ -75,12 +99,12 @@ impl Hub {
         watched.retain(|_, sender| sender.receiver_count() > 0);
         watched.len() > n_awaited
             || watched.values().any(|sender| sender.receiver_count() > 1)
-            || self.whole.receiver_count() > 0
+            || self.whole().receiver_count() > 0
     }
 
     fn show_event(&self, event: Arc<Event>) {
         // Nobody there: then nobody misses it.
-        let _ = self.whole.send(Arc::clone(&event));
+        let _ = self.whole().send(Arc::clone(&event));
         self.show(event.task, Feed::Event(event));
     }
 
@@ -106,6 +130,10 @@ impl Hub {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn whole(&self) -> MutexGuard<'_, broadcast::Sender<Arc<Event>>> {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, broadcast::Sender<Feed>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,32 +143,44 @@ impl Control {
     /// The task's log behind `after`, and everything that comes.
     pub fn follow(&self, task: TaskId, after: u64) -> Follower {
         let receiver = self.feed.subscribe(task);
-        Follower {
-            task,
-            after,
-            store: Arc::clone(&self.store),
-            receiver,
-            read: VecDeque::new(),
-            behind: true,
-        }
+        Follower { after, behind: true, ..self.follower(task, receiver) }
     }
 
     /// The whole log of a task that was accepted here a moment ago: it is shown as it comes, and nothing is read.
     pub fn follow_new(&self, namespace: &str, task: TaskId) -> Option<Follower> {
         let receiver = self.feed.awaited().take(namespace, task)?;
         self.feed.taken.notify_one();
-        let store = Arc::clone(&self.store);
-        Some(Follower { task, after: 0, store, receiver, read: VecDeque::new(), behind: false })
+        Some(self.follower(task, receiver))
+    }
+
+    fn follower(&self, task: TaskId, receiver: broadcast::Receiver<Feed>) -> Follower {
+        Follower {
+            task,
+            after: 0,
+            store: Arc::clone(&self.store),
+            receiver,
+            doubts: self.feed.doubts.subscribe(),
+            lookers: Arc::clone(&self.feed.lookers),
+            read: VecDeque::new(),
+            behind: false,
+            in_doubt: false,
+        }
     }
 
     /// Hands events to those who watch. Who subscribes reads the store afterwards, so what was passed over
     /// because nobody watched is not missed.
     pub(crate) async fn follow_log(&self) {
         let mut hints = self.store.watch();
-        let mut position = hints.borrow_and_update().position;
+        let Hint { mut position, mut put_back, .. } = *hints.borrow_and_update();
         let (mut pause, mut moved_at) = (NOT_OFTENER, self.runtime.monotonic());
+        let mut held_up = HeldUp::default();
         loop {
-            let (before, last) = (position, hints.borrow_and_update().position);
+            let hint = *hints.borrow_and_update();
+            if hint.put_back != put_back {
+                (position, put_back, held_up) = (hint.position, hint.put_back, HeldUp::default());
+                self.feed.put_back();
+            }
+            let (before, last) = (position, hint.position);
             let is_needed = self.is_needed();
             let is_due = is_needed || self.runtime.monotonic() >= moved_at + UNWATCHED;
             if position >= last || !is_due || !self.look_on(&mut position, last).await {
@@ -152,6 +192,9 @@ impl Control {
                 continue;
             }
             moved_at = self.runtime.monotonic();
+            if held_up.looked(position, last, moved_at) {
+                self.feed.doubt();
+            }
             pause = if position > before { NOT_OFTENER } else { (pause * 2).min(HELD_UP) };
             if self.store.is_shared() {
                 self.runtime.sleep(pause).await;
@@ -237,7 +280,8 @@ impl Control {
             | EventBody::RunWaiting { .. }
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
-            | EventBody::ResourceChanged(_) => {}
+            | EventBody::ResourceChanged(_)
+            | EventBody::Unknown(_) => {}
         }
     }
 }
@@ -248,9 +292,13 @@ pub struct Follower {
     after: u64,
     store: Arc<dyn Store>,
     receiver: broadcast::Receiver<Feed>,
+    doubts: watch::Receiver<u64>,
+    lookers: Arc<Semaphore>,
     read: VecDeque<Event>,
     /// There may be events in the store that were not received.
     behind: bool,
+    /// One looks whether there are.
+    in_doubt: bool,
 }
 
 impl Follower {
@@ -263,11 +311,22 @@ impl Follower {
             }
             if self.behind {
                 let events = self.store.events(self.task, self.after, AT_ONCE).await?;
-                self.behind = events.len() == AT_ONCE;
-                self.read.extend(events);
+                self.take(events);
                 continue;
             }
-            match self.receiver.recv().await {
+            if self.in_doubt {
+                self.look().await;
+                continue;
+            }
+            let received = tokio::select! {
+                biased;
+                received = self.receiver.recv() => received,
+                Ok(()) = self.doubts.changed() => {
+                    self.look_again();
+                    continue;
+                }
+            };
+            match received {
                 Ok(Feed::Event(event)) if event.seq <= self.after => {}
                 Ok(Feed::Event(event)) if event.seq == self.after + 1 => {
                     self.after = event.seq;
@@ -280,5 +339,24 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Makes it look into the store, for what it was perhaps not shown. What comes from this server alone comes without fail.
+    pub fn look_again(&mut self) {
+        self.in_doubt = self.store.is_shared();
+    }
+
+    /// Nothing is known to be missing: if the store can't say, the next look will.
+    async fn look(&mut self) {
+        let Ok(_turn) = Arc::clone(&self.lookers).acquire_owned().await else { return };
+        if let Ok(events) = self.store.events(self.task, self.after, AT_ONCE).await {
+            self.take(events);
+        }
+        self.in_doubt = false;
+    }
+
+    fn take(&mut self, events: Vec<Event>) {
+        self.behind = events.len() == AT_ONCE;
+        self.read.extend(events);
     }
 }

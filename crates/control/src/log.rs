@@ -18,6 +18,8 @@ pub struct LogFollower {
     store: Arc<dyn Store>,
     runtime: Arc<dyn Runtime>,
     receiver: broadcast::Receiver<Arc<Event>>,
+    /// How often the store had been put back when this began.
+    put_back: u64,
     /// Of the last event that was given.
     position: u64,
     read: VecDeque<Event>,
@@ -28,11 +30,13 @@ pub struct LogFollower {
 impl Control {
     /// The log of all behind a position.
     pub fn follow_all(&self, after: u64) -> LogFollower {
+        let put_back = self.store.watch().borrow().put_back;
         let receiver = self.feed.subscribe_to_all();
         LogFollower {
             store: Arc::clone(&self.store),
             runtime: Arc::clone(&self.runtime),
             receiver,
+            put_back,
             position: after,
             read: VecDeque::new(),
             // Read behind the subscription: whatever is passed over meanwhile stands in front of it.
@@ -65,6 +69,9 @@ impl LogFollower {
     /// The next event; never ends by itself.
     pub async fn next(&mut self) -> Result<Arc<Event>, StoreError> {
         loop {
+            if self.store.watch().borrow().put_back != self.put_back {
+                return Err(StoreError::Unavailable("the store was put back".into()));
+            }
             if let Some(event) = self.read.pop_front() {
                 self.position = event.position;
                 return Ok(Arc::new(event));
@@ -81,7 +88,7 @@ impl LogFollower {
                 }
                 Err(RecvError::Lagged(_)) => self.behind = Some(self.store.watch().borrow().position),
                 Err(RecvError::Closed) => {
-                    return Err(StoreError::Unavailable("the server is stopping".into()));
+                    return Err(StoreError::Unavailable("the log goes on no more".into()));
                 }
             }
         }

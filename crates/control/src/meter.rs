@@ -147,7 +147,8 @@ impl Meter {
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. }
-            | EventBody::MessageSent { .. } => None,
+            | EventBody::MessageSent { .. }
+            | EventBody::Unknown(_) => None,
         };
         let events = bundle.writes.iter().filter_map(|write| match write {
             Write::Event { body, .. } => one(body),

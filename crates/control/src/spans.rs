@@ -102,7 +102,8 @@ impl Teller<'_> {
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. }
             | EventBody::MessageSent { .. }
-            | EventBody::ResourceChanged(_) => Vec::new(),
+            | EventBody::ResourceChanged(_)
+            | EventBody::Unknown(_) => Vec::new(),
         }
     }
 

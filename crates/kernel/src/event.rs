@@ -94,6 +94,22 @@ pub enum EventBody {
     },
     /// Of no task: a resource was written or deleted. It stands in a log of its own.
     ResourceChanged(ResourceChanged),
+    /// Written by a newer version, while servers are brought up to date one by one. It keeps its place in the log, and is
+    /// passed on as it is.
+    #[serde(untagged)]
+    Unknown(UnknownEvent),
+}
+
+/// All that it says. Its type may be known, and what is in it not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UnknownEvent(serde_json::Map<String, serde_json::Value>);
+
+impl UnknownEvent {
+    /// What the newer version calls it.
+    pub fn written_as(&self) -> &str {
+        self.0.get("type").and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
 }
 
 /// What those who watch resources are told; how the resource is now, they read.
@@ -189,7 +205,7 @@ impl EventBody {
             | EventBody::MessageSent { run, .. }
             | EventBody::RunEnded { run, .. } => Some(*run),
             EventBody::StepFinished(step) => Some(step.run),
-            EventBody::TaskEnded { .. } | EventBody::ResourceChanged(_) => None,
+            EventBody::TaskEnded { .. } | EventBody::ResourceChanged(_) | EventBody::Unknown(_) => None,
         }
     }
 
@@ -208,11 +224,41 @@ impl EventBody {
             EventBody::RunEnded { .. } => "run_ended",
             EventBody::TaskEnded { .. } => "task_ended",
             EventBody::ResourceChanged(_) => "resource_changed",
+            EventBody::Unknown(_) => "unknown",
         }
     }
 
     /// Nothing follows it in its task's log.
     pub fn is_last(&self) -> bool {
         matches!(self, EventBody::TaskEnded { .. })
+            || matches!(self, EventBody::Unknown(unknown) if unknown.written_as() == "task_ended")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_version_wrote_is_passed_on_as_it_is() {
+        for (text, is_last) in [
+            (r#"{"type":"run_pondered","run":"r","about":{"what":[1,2]}}"#, false),
+            (r#"{"type":"run_ready","run":"r","reason":"full_moon"}"#, false),
+            (r#"{"type":"task_ended","state":{"state":"evaporated"}}"#, true),
+        ] {
+            let event: EventBody = serde_json::from_str(text).unwrap();
+            assert_eq!((event.name(), event.is_last(), event.run()), ("unknown", is_last, None));
+            let again: serde_json::Value = serde_json::to_value(&event).unwrap();
+            assert_eq!(again, serde_json::from_str::<serde_json::Value>(text).unwrap());
+        }
+        assert!(serde_json::from_str::<EventBody>("[]").is_err(), "that is no event");
+    }
+
+    #[test]
+    fn what_is_known_is_not_taken_for_unknown() {
+        let run = RunId::from_bytes([7; 16]);
+        let event = EventBody::RunReady { run, reason: ReadyReason::Due };
+        let again: EventBody = serde_json::from_str(&serde_json::to_string(&event).unwrap()).unwrap();
+        assert_eq!(event, again);
     }
 }

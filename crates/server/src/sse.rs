@@ -41,6 +41,9 @@ pub trait Source: Send + 'static {
     fn position(&self) -> Option<u64> {
         None
     }
+
+    /// Nothing was told for a while: perhaps something was missed.
+    fn look_again(&mut self) {}
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,7 @@ impl<S: Source> Reader<S> {
             },
             () = &mut self.alive => {
                 self.alive = self.runtime.sleep(KEEP_ALIVE);
+                self.source.look_again();
                 let alive = match self.source.position() {
                     Some(position) => Bytes::from(format!(": alive\nid: {position}\n\n")),
                     None => Bytes::from_static(b": alive\n\n"),
@@ -114,6 +118,10 @@ impl Source for Follower {
             }
             Feed::Delta(shown) => (delta(&shown), Last::No),
         })
+    }
+
+    fn look_again(&mut self) {
+        Follower::look_again(self);
     }
 }
 

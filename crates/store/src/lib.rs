@@ -91,7 +91,7 @@ pub struct Claimed {
     pub session: Session,
 }
 
-/// Each number only ever grows; which it is tells what there may be to do.
+/// Each number only ever grows, but for the position of a store that was put back; which it is tells what there may be to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hint {
     /// The position of the last event.
@@ -102,6 +102,9 @@ pub struct Hint {
     pub due: u64,
     /// Rises when a resource changed. Of its own server's commits, before they are answered.
     pub resources: u64,
+    /// Rises when the store turned out to lack what was committed to it: it is a copy now that had not got all of it.
+    /// Positions that were told before are given again.
+    pub put_back: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -176,8 +176,8 @@ impl PostgresStore {
     /// Opens the store, and makes its tables if they aren't there.
     pub async fn open(options: Options, runtime: Arc<dyn Runtime>) -> Result<Self, OpenError> {
         let mut first = Connection::open(&options, &runtime).await?;
-        schema::migrate(&mut first.client, &options).await?;
-        let position = timely(&*runtime, read::last_position(&first)).await?;
+        schema::migrate(&mut first.client, &options, &*runtime).await?;
+        let position = timely(&*runtime, read::log_end(&first)).await?.position;
         let notices = Arc::new(Notices::new(&options.schema, &*runtime, position));
         let (jobs, receiver) = mpsc::channel(4096);
         let (writers, claims) =

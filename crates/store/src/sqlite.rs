@@ -183,9 +183,9 @@ fn last_position(connection: &Connection) -> rusqlite::Result<u64> {
 fn reopen(options: &Options, memory: &mut Memory) -> Result<Connection, OpenError> {
     guard(&memory.tail).forget();
     let connection = open::writer(options)?;
-    let Hint { position: _, ready, due, resources } = memory.hint;
+    let Hint { position: _, ready, due, resources, put_back } = memory.hint;
     let position = last_position(&connection)?;
-    memory.hint = Hint { position, ready: ready + 1, due: due + 1, resources: resources + 1 };
+    memory.hint = Hint { position, ready: ready + 1, due: due + 1, resources: resources + 1, put_back };
     memory.watchers.send_replace(memory.hint);
     Ok(connection)
 }

@@ -90,6 +90,7 @@ pub struct PostgresGround {
 
 /// Looks at the end of each transaction that changed a run, when all before it are committed and none comes between.
 const WITNESS: &str = "CREATE TABLE witness (leases bigint NOT NULL);
+    GRANT INSERT ON witness TO PUBLIC;
     CREATE FUNCTION testify() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         PERFORM pg_advisory_xact_lock(hashtextextended(current_schema(), 8));
         INSERT INTO witness SELECT count(*) FROM runs WHERE worker IS NOT NULL;
@@ -101,10 +102,14 @@ const WITNESS: &str = "CREATE TABLE witness (leases bigint NOT NULL);
 impl PostgresGround {
     pub async fn new(bug: Option<Bug>) -> Self {
         let place = Place::fresh().expect("PostgreSQL");
-        let place = match bug {
+        Self::at(match bug {
             Some(bug) => place.planted(bug),
             None => place,
-        };
+        })
+        .await
+    }
+
+    pub async fn at(place: Place) -> Self {
         drop(place.open().await.expect("a store in PostgreSQL"));
         let visitor = place.visitor().await.expect("PostgreSQL");
         visitor.execute(WITNESS).await.expect("a witness");

@@ -68,7 +68,8 @@ impl Attempts {
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::InputAccepted { .. }
-            | EventBody::ResourceChanged(_) => None,
+            | EventBody::ResourceChanged(_)
+            | EventBody::Unknown(_) => None,
         }
     }
 

@@ -165,6 +165,7 @@ impl Journal {
             | EventBody::RunSleeping { .. }
             | EventBody::RunReady { .. }
             | EventBody::ResourceChanged(_)
+            | EventBody::Unknown(_)
             | EventBody::InputAccepted { .. }
             | EventBody::TaskEnded { .. } => {}
         }

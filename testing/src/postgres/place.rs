@@ -15,6 +15,27 @@ use tokio_postgres::{Client, NoTls, types::ToSql};
 
 use super::{Postgres, open_with};
 
+/// A role whose defaults are meant for anything but this.
+pub(super) const STRANGER: &str = "CREATE ROLE stranger LOGIN;
+    GRANT CREATE ON DATABASE postgres TO stranger;
+    ALTER ROLE stranger SET default_transaction_isolation = 'repeatable read';
+    ALTER ROLE stranger SET default_transaction_read_only = on;
+    ALTER ROLE stranger SET synchronous_commit = off;
+    ALTER ROLE stranger SET statement_timeout = '300ms';
+    ALTER ROLE stranger SET lock_timeout = '1ms';
+    ALTER ROLE stranger SET idle_in_transaction_session_timeout = '20ms';
+    ALTER ROLE stranger SET idle_session_timeout = '500ms';
+    ALTER ROLE stranger SET search_path = pg_catalog;
+    ALTER ROLE stranger SET standard_conforming_strings = off;
+    ALTER ROLE stranger SET transform_null_equals = on;
+    ALTER ROLE stranger SET array_nulls = off;
+    ALTER ROLE stranger SET bytea_output = 'escape';
+    ALTER ROLE stranger SET DateStyle = 'SQL, DMY';
+    ALTER ROLE stranger SET TimeZone = 'Pacific/Chatham';
+    ALTER ROLE stranger SET plan_cache_mode = force_custom_plan;
+    ALTER ROLE stranger SET enable_indexscan = off;
+    ALTER ROLE stranger SET enable_nestloop = off;";
+
 /// As many servers as one likes may open it.
 #[derive(Clone)]
 pub struct Place {
@@ -35,6 +56,13 @@ impl Place {
     #[must_use]
     pub fn planted(mut self, bug: Bug) -> Self {
         self.options.planted = Planted::with(bug);
+        self
+    }
+
+    /// Servers open it as a role that has defaults of its own for all that it matters to.
+    #[must_use]
+    pub fn of_a_stranger(mut self) -> Self {
+        self.options.database.user("stranger");
         self
     }
 
@@ -62,7 +90,7 @@ impl Place {
 
     pub async fn visitor(&self) -> anyhow::Result<Visitor> {
         let mut database = self.options.database.clone();
-        let (client, connection) = database.application_name("visitor").connect(NoTls).await?;
+        let (client, connection) = database.user("ostler").application_name("visitor").connect(NoTls).await?;
         let mut driver = JoinSet::new();
         driver.spawn(async move { drop(connection.await) });
         let schema = self.options.schema.clone();

@@ -51,7 +51,7 @@ impl Tables {
 
     pub fn hint(&self) -> Hint {
         let (ready, due, resources) = (self.times_ready, self.times_due, self.times_changed);
-        Hint { position: self.position(), ready, due, resources }
+        Hint { position: self.position(), ready, due, resources, put_back: 0 }
     }
 
     pub fn apply(&mut self, write: Write) {

@@ -145,5 +145,6 @@ pub fn action(body: &EventBody) -> &'static str {
             | TaskState::Dropped { .. } => "failed",
         },
         EventBody::ResourceChanged(changed) => changed.change.name(),
+        EventBody::Unknown(_) => body.name(),
     }
 }

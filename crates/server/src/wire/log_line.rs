@@ -50,6 +50,7 @@ pub fn what(body: &EventBody) -> String {
         EventBody::ResourceChanged(ResourceChanged { kind, namespace, name, change, .. }) => {
             format!("{kind} {namespace}/{name} {}", change.name())
         }
+        EventBody::Unknown(unknown) => format!("{}, of a newer version", unknown.written_as()),
     }
 }
 

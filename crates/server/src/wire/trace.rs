@@ -116,7 +116,8 @@ fn attempt_of(body: &EventBody) -> Option<u32> {
         | EventBody::MessageSent { .. }
         | EventBody::RunEnded { .. }
         | EventBody::TaskEnded { .. }
-        | EventBody::ResourceChanged(_) => None,
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => None,
     }
 }
 
@@ -156,7 +157,8 @@ fn item(base: TraceItem, body: &EventBody) -> TraceItem {
         | EventBody::MessageSent { .. }
         | EventBody::RunEnded { .. }
         | EventBody::TaskEnded { .. }
-        | EventBody::ResourceChanged(_) => base,
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => base,
     }
 }
 
@@ -193,7 +195,8 @@ fn type_of(body: &EventBody) -> &'static str {
         | EventBody::RunSleeping { .. }
         | EventBody::RunReady { .. }
         | EventBody::InputAccepted { .. }
-        | EventBody::ResourceChanged(_) => body.name(),
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => body.name(),
     }
 }
 
@@ -307,7 +310,8 @@ fn turn(body: &EventBody, was_lost: bool) -> Option<(&'static str, Option<String
         | EventBody::StepFinished(_)
         | EventBody::InputAccepted { .. }
         | EventBody::MessageSent { .. }
-        | EventBody::ResourceChanged(_) => None,
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => None,
     }
 }
 

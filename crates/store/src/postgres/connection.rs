@@ -25,14 +25,30 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 /// A commit that was answered must be on disk, whatever the database's own default. A server that stands still in the
 /// middle of something must not hold up the others for long.
 ///
+/// A role or a database may have defaults of its own, meant for other programs, and what is promised here must not hang on
+/// them. Each statement sees what was committed before it: where places are counted behind a lock, an older snapshot would
+/// show the last one to two claims. Whatever may write does, texts are read as they are written, and no clock but ours ends
+/// what takes long.
+///
 /// The rest is about plans. Every statement here finds its rows by an index. What the database knows of a table may be
 /// an hour old, or from when it was empty, and then it would read all of it, or plan anew each time, which takes longer
 /// than to do it. Bitmaps are off because only plain scans of an index mark what is dead in it: in the indexes of what is
 /// ready or leased nearly all is, until it is vacuumed.
-const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '3s'; \
-    SET idle_in_transaction_session_timeout = '10s'; SET plan_cache_mode = force_generic_plan; \
+const SETTINGS: &str = "SET statement_timeout = 0; SET synchronous_commit = on; SET lock_timeout = '3s'; \
+    SET idle_in_transaction_session_timeout = '10s'; \
+    SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
+    SET default_transaction_deferrable = off; SET row_security = off; SET standard_conforming_strings = on; \
+    SET transform_null_equals = off; SET plan_cache_mode = force_generic_plan; \
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-    SET jit = off; SET standard_conforming_strings = on";
+    SET enable_indexscan = on; SET enable_indexonlyscan = on; SET enable_nestloop = on; SET enable_sort = on; \
+    SET jit = off; \
+    SELECT set_config(name, '0', false) FROM pg_settings \
+    WHERE name IN ('idle_session_timeout', 'transaction_timeout') AND setting <> '0'";
+
+/// What a connection is told before all else.
+pub fn settings(options: &Options) -> String {
+    format!("{SETTINGS}; SET search_path = {}", quote(&options.schema))
+}
 
 /// Waits for the database, and not for ever.
 pub async fn timely<T, E>(
@@ -68,8 +84,7 @@ impl Connection {
             }
         };
         let driver = runtime.spawn("database connection", Box::pin(driver)).abort_on_drop();
-        let settings = format!("SET search_path = {}; {SETTINGS}", quote(&options.schema));
-        client.batch_execute(&settings).await?;
+        client.batch_execute(&settings(options)).await?;
         Ok(Self {
             client,
             planted: options.planted,

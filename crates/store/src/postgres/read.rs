@@ -440,7 +440,17 @@ async fn view(connection: &Connection, id: RunId) -> Result<Option<RunView>, Fai
     .await
 }
 
-pub async fn last_position(connection: &Connection) -> Result<u64, Failed> {
-    let row = connection.one("SELECT coalesce(max(position), 0) FROM events", &[]).await?;
-    row.as_ref().map_or(Ok(0), |row| number(row, 0))
+pub struct LogEnd {
+    /// Of the last event.
+    pub position: u64,
+    /// Above every position that was ever committed here.
+    pub bound: u64,
+}
+
+pub async fn log_end(connection: &Connection) -> Result<LogEnd, Failed> {
+    let sql = "SELECT (SELECT coalesce(max(position), 0) FROM events), \
+        (base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint) << 16 FROM origin";
+    let row = connection.one(sql, &[]).await?;
+    let row = row.ok_or_else(|| Failed::Body("the store does not know where its positions begin".into()))?;
+    Ok(LogEnd { position: number(&row, 0)?, bound: number(&row, 1)? })
 }

@@ -4,7 +4,10 @@
 //! Indexes on what is live are partial, so that a million finished tasks don't weigh on the next one. Text is
 //! compared byte by byte, so that every store sorts alike.
 
-use tokio_postgres::Client;
+use std::{collections::BTreeMap, time::Duration};
+
+use ostler_kernel::Runtime;
+use tokio_postgres::{Client, error::SqlState};
 
 use super::{OpenError, Options};
 use crate::planted::Bug;
@@ -99,13 +102,36 @@ ALTER TABLE blobs ADD COLUMN put_at bigint NOT NULL DEFAULT (extract(epoch FROM 
 "#,
 ];
 
-/// Brings the schema to the version this binary knows. The connection's search path leads there.
-pub async fn migrate(client: &mut Client, options: &Options) -> Result<(), OpenError> {
+/// So long a migration waits for a table. Whoever needs that table meanwhile waits behind it, so no longer than they can
+/// bear (`lock_timeout` of every connection).
+const WAIT_FOR_A_TABLE: &str = "SET LOCAL lock_timeout = '2s'";
+
+/// Between two looks at whether those who were in the way are done.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How often is said that one still waits.
+const SAY_EVERY: Duration = Duration::from_secs(30);
+
+/// Brings the schema to the version this binary knows. The connection's search path leads there. Where somebody reads for
+/// long, such as a backup, nothing is changed until that is done, and others go on meanwhile.
+pub async fn migrate(client: &mut Client, options: &Options, runtime: &dyn Runtime) -> Result<(), OpenError> {
+    loop {
+        match try_migrate(client, options).await {
+            Err(OpenError::Database(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                wait_for_others(client, options, runtime).await?;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn try_migrate(client: &mut Client, options: &Options) -> Result<(), OpenError> {
     let schema = &options.schema;
     let transaction = client.transaction().await?;
     // Whoever comes second waits here as long as it takes, and then finds nothing left to do.
     transaction.batch_execute("SET LOCAL lock_timeout = 0").await?;
     transaction.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 7))", &[&schema]).await?;
+    transaction.batch_execute(WAIT_FOR_A_TABLE).await?;
     let quoted = quote(schema);
     transaction
         .batch_execute(&format!(
@@ -128,6 +154,40 @@ pub async fn migrate(client: &mut Client, options: &Options) -> Result<(), OpenE
     keep_positions_rising(&transaction).await?;
     transaction.commit().await?;
     Ok(())
+}
+
+/// Transactions of others that are at the tables, and who they are. What they ask is not said: there may be anything in it.
+const AT_THE_TABLES: &str = "SELECT virtualtransaction, min(concat_ws(' ', 'process ' || pid, 'of ' || usename, \
+        nullif(application_name, ''), 'at ' || relname, 'since ' || date_trunc('second', xact_start))) \
+    FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+    LEFT JOIN pg_stat_activity USING (pid) \
+    WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND granted \
+    AND nspname = $1 AND pid IS DISTINCT FROM pg_backend_pid() GROUP BY 1";
+
+/// Ends when all transactions have that are at the tables now: those that begin meanwhile are not waited for.
+async fn wait_for_others(client: &Client, options: &Options, runtime: &dyn Runtime) -> Result<(), OpenError> {
+    let mut in_the_way = at_the_tables(client, options).await?;
+    let mut say_at = runtime.monotonic() + LOOK_EVERY;
+    while !in_the_way.is_empty() {
+        runtime.sleep(LOOK_EVERY).await;
+        let there = at_the_tables(client, options).await?;
+        in_the_way.retain(|transaction, _| there.contains_key(transaction));
+        if !in_the_way.is_empty() && runtime.monotonic() >= say_at {
+            let by: Vec<&str> = in_the_way.values().map(String::as_str).collect();
+            tracing::warn!(
+                by = by.join(", "),
+                "the tables can't be brought up to date while others are at them: waiting"
+            );
+            say_at = runtime.monotonic() + SAY_EVERY;
+        }
+    }
+    Ok(())
+}
+
+/// By their number.
+async fn at_the_tables(client: &Client, options: &Options) -> Result<BTreeMap<String, String>, OpenError> {
+    let rows = client.query(AT_THE_TABLES, &[&options.schema]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 /// After a restore into another cluster transaction numbers may be smaller than they were.

@@ -10,8 +10,8 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::{
     Failed, Options,
-    connection::{Connection, timely},
-    read,
+    connection::{Connection, settings, timely},
+    read::{self, LogEnd},
     schema::quote,
 };
 use crate::Hint;
@@ -97,7 +97,18 @@ impl Notices {
         let (who, what) = message.split_once(' ').unwrap_or((message, ""));
         let says = |word| u64::from(what.split(' ').any(|said| said == word));
         let (ready, due, resources) = (says("ready"), says("due"), says("resources"));
-        (who != self.myself).then_some(Hint { position: 0, ready, due, resources })
+        (who != self.myself).then_some(Hint { ready, due, resources, ..Hint::default() })
+    }
+
+    /// The store lacks what was here last: what was known of its log counts no more.
+    fn put_back(&self, position: u64) {
+        tracing::warn!(
+            "the database lacks what was committed before: it was put back, or a standby took over"
+        );
+        self.hints.send_modify(|hint| {
+            hint.position = position;
+            hint.put_back += 1;
+        });
     }
 }
 
@@ -154,9 +165,9 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
     let looking = Connection::open(options, runtime).await?;
     let (client, mut connection) = timely(&**runtime, options.database.connect(options.tls.clone())).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
-    let sql = format!("LISTEN {}", quote(&notices.channel));
+    let sql = format!("{}; LISTEN {}", settings(options), quote(&notices.channel));
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
-    let everything = Hint { position: 0, ready: 1, due: 1, resources: 1 };
+    let everything = Hint { ready: 1, due: 1, resources: 1, ..Hint::default() };
     timely(&**runtime, say_hello(&looking, notices)).await?;
     timely(&**runtime, look(&looking, notices, everything)).await?;
     let mut next_sweep = runtime.monotonic() + SWEEP;
@@ -212,7 +223,11 @@ async fn notify(connection: &Connection, notices: &Notices, message: &str) -> Re
 
 /// Tells those who watch where the log ends now, and what else there is.
 async fn look(connection: &Connection, notices: &Notices, hint: Hint) -> Result<(), Failed> {
-    let position = read::last_position(connection).await?;
+    let known = notices.hint().position;
+    let LogEnd { position, bound } = read::log_end(connection).await?;
+    if bound <= known {
+        notices.put_back(position);
+    }
     raise(&notices.hints, Hint { position, ..hint });
     Ok(())
 }

@@ -136,7 +136,7 @@ impl Writers {
             Err(failed) => {
                 if !commits.is_empty() {
                     // They may be there after all. For claims alone that would go round in circles.
-                    self.notices.committed(Hint { position: 0, ready: 1, due: 1, resources: 1 });
+                    self.notices.committed(Hint { ready: 1, due: 1, resources: 1, ..Hint::default() });
                 }
                 let error = failed.for_caller();
                 commits.into_iter().for_each(|(_, sender)| drop(sender.send(Err(error.clone()))));
