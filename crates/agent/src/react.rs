@@ -9,6 +9,7 @@ mod fallback;
 mod model;
 mod output;
 mod tally;
+mod text_calls;
 mod tools;
 
 use std::{sync::Arc, time::Duration};
