@@ -232,6 +232,9 @@ fn sample() -> Figures {
     figures
 }
 
+/// Of that text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// The figures in the text that Prometheus reads.
 pub fn text(families: &[Family]) -> String {
     let mut page = Page::default();
