@@ -3,6 +3,7 @@
 pub const OPERATION: &str = "gen_ai.operation.name";
 pub const PROVIDER: &str = "gen_ai.provider.name";
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
+pub const AGENT_DESCRIPTION: &str = "gen_ai.agent.description";
 pub const AGENT_ID: &str = "gen_ai.agent.id";
 pub const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 pub const CONVERSATION: &str = "gen_ai.conversation.id";

@@ -337,6 +337,7 @@ fn plan() -> AgentPlan {
     AgentPlan {
         namespace: "default".into(),
         agent: "a".into(),
+        description: String::new(),
         prompt: "Be kind.".into(),
         model: model("first"),
         fallbacks: Vec::new(),
