@@ -8,6 +8,8 @@ mod duplicates;
 mod fallback;
 mod model;
 mod output;
+mod tally;
+mod text_calls;
 mod tools;
 
 use std::{sync::Arc, time::Duration};
@@ -23,6 +25,7 @@ use ostler_kernel::{
     step::{Fallback, StepState},
 };
 
+use self::tally::Tally;
 use crate::hook::{Hook, Hooks, Moment};
 use crate::port::{Departure, RunStart, Runner, RunnerPort, Stopped};
 
@@ -43,18 +46,13 @@ impl React {
 impl Runner for React {
     async fn run(&self, port: &dyn RunnerPort) -> Result<(), Stopped> {
         let start = port.start();
-        let Some(limit) = start.plan.limits.timeout_ms else {
-            return Loop::resume(port, &self.hooks).run().await;
-        };
+        let mut attempt = Loop::resume(port, &self.hooks);
+        let Some(limit) = start.plan.limits.timeout_ms else { return attempt.run().await };
         let left = Duration::from_millis(limit.saturating_sub(start.run.worked_ms));
-        match timeout(port.runtime(), left, Loop::resume(port, &self.hooks).run()).await {
+        let in_time = timeout(port.runtime(), left, attempt.run()).await;
+        match in_time {
             Ok(result) => result,
-            Err(_) => {
-                let failure =
-                    Failure::timeout("run_timeout", format!("the run worked longer than {limit} ms"));
-                let progress = Progress { worked_ms: millis(left), ..Progress::default() };
-                port.leave(progress, Leave::Failed { failure }).await.map(|_| ())
-            }
+            Err(_) => attempt.cut_off(limit).await,
         }
     }
 }
@@ -75,6 +73,8 @@ struct Loop<'a> {
     consumed_input: u64,
     /// The model that is asked now, if not the agent's own: it stays so to the end of the run.
     fallback: Option<Fallback>,
+    /// What the model call under way has used.
+    tally: Tally,
     /// When time was last accounted for.
     clock: Duration,
 }
@@ -100,11 +100,12 @@ impl<'a> Loop<'a> {
             slept: start.run.slept_in_row,
             consumed_input: start.consumed_input,
             fallback: start.run.fallback.clone(),
+            tally: Tally::default(),
             clock: port.runtime().monotonic(),
         }
     }
 
-    async fn run(mut self) -> Result<(), Stopped> {
+    async fn run(&mut self) -> Result<(), Stopped> {
         loop {
             let next = match self.open.first().map(|step| &step.kind) {
                 Some(StepKind::Tool { .. }) => self.call_tools().await?,
@@ -120,6 +121,21 @@ impl<'a> Loop<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Its time is over, in the middle of whatever it did. A model call under way is charged with what is known of it.
+    async fn cut_off(&mut self, limit: u64) -> Result<(), Stopped> {
+        let failure = Failure::timeout("run_timeout", format!("the run worked longer than {limit} ms"));
+        let used = self.tally.used(|request, shown| self.counted(request, shown));
+        let call = self.open.first().filter(|step| matches!(step.kind, StepKind::Model { .. })).cloned();
+        let mut progress = Progress::default();
+        if let (Some(step), Some(usage)) = (call, used) {
+            let runtime = self.port.runtime();
+            let took = runtime.monotonic().saturating_sub(self.tally.began);
+            let outcome = StepOutcome::Failed { failure: failure.clone() };
+            progress.done.push(done(runtime, step, outcome, took, usage, &failure.message));
+        }
+        self.fail(progress, failure).await.map(|_| ())
     }
 
     /// Journals the progress, and moves this attempt's own view past it.
@@ -153,6 +169,7 @@ impl<'a> Loop<'a> {
 
     fn advance(&mut self, progress: Progress) {
         let now = self.port.runtime().now();
+        self.tally = Tally::default();
         for done in &progress.done {
             self.open.retain(|step| step.id != done.step.id);
             let StepState::Done { outcome, usage, .. } = &done.step.state else { continue };

@@ -5,7 +5,7 @@ pub mod waterfall;
 
 use ostler_client::{
     EventBody, EventView, StepView,
-    view::{StepFinished, StepKind, StepOutcome, StepState},
+    view::{StepFinished, StepKind, StepOutcome, StepState, UsageView},
 };
 
 use crate::{clock, words};
@@ -40,7 +40,7 @@ pub struct Row {
     pub name: String,
     pub start_ms: i64,
     pub end_ms: i64,
-    pub tokens: u64,
+    pub usage: UsageView,
     pub outcome: Outcome,
 }
 
@@ -139,16 +139,22 @@ fn finished(step: &StepFinished, at_ms: i64) -> Row {
         }
         StepOutcome::Interrupted => (Outcome::Interrupted, step.started_at_ms),
     };
-    row(step.step, &step.kind, (start_ms, at_ms), step.usage.total(), outcome)
+    row(step.step, &step.kind, (start_ms, at_ms), step.usage, outcome)
 }
 
 fn under_way(step: &StepView, now_ms: i64) -> Row {
-    row(step.id.index, &step.kind, (step.opened_at_ms, now_ms), 0, Outcome::Open)
+    row(step.id.index, &step.kind, (step.opened_at_ms, now_ms), UsageView::default(), Outcome::Open)
 }
 
-fn row(step: u32, kind: &StepKind, (start_ms, end_ms): (i64, i64), tokens: u64, outcome: Outcome) -> Row {
+fn row(
+    step: u32,
+    kind: &StepKind,
+    (start_ms, end_ms): (i64, i64),
+    usage: UsageView,
+    outcome: Outcome,
+) -> Row {
     let name = words::full_name(kind);
-    Row { step, kind: words::kind_word(kind), name, start_ms, end_ms, tokens, outcome }
+    Row { step, kind: words::kind_word(kind), name, start_ms, end_ms, usage, outcome }
 }
 
 #[cfg(test)]
@@ -181,7 +187,8 @@ mod tests {
         assert_eq!((trace.start_ms, trace.end_ms), (100, 1500));
         let [first, second] = &trace.attempts[..] else { panic!("{trace:?}") };
         assert_eq!(first.end.as_deref(), Some("lost: its worker was gone"));
-        assert_eq!((first.rows[0].start_ms, first.rows[0].end_ms, first.rows[0].tokens), (110, 150, 7));
+        let row = &first.rows[0];
+        assert_eq!((row.start_ms, row.end_ms, row.usage.total()), (110, 150, 7));
         assert_eq!((second.rows[0].step, &second.rows[0].outcome), (1, &Outcome::Open));
     }
 

@@ -2,7 +2,11 @@
 
 mod support;
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+};
 
 use rcgen::CertifiedKey;
 use rustix::process::Signal;
@@ -20,6 +24,35 @@ fn a_worker_that_dials_runs_what_the_server_takes() {
     run(ostler(folder.path()).arg("worker")).failed(1, &["another worker runs in", "--worker-name"]);
     assert_eq!(worker.stop().code(), Some(0));
     assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
+fn a_worker_shows_its_figures_where_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let worker = Up::worker(folder.path(), &["--metrics-listen", "127.0.0.1:0"]);
+    let line = worker.wait_for_line("showing figures").pop().unwrap();
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    server.ostler(["apply", "-f", &example("hello/agent.yaml")]).ok();
+    server.ostler(["run", "hello", "hi"]).ok();
+    let (status, figures) = get(&address, "/metrics");
+    let calls = "gen_ai_client_operation_duration_seconds_count";
+    assert!(status.ends_with("200 OK") && figures.contains(calls), "{status} {figures}");
+    assert!(figures.contains("ostler_spans_dropped_total 0"), "{figures}");
+    assert!(get(&address, "/healthz").0.ends_with("200 OK"));
+    assert!(get(&address, "/v1/tasks").0.ends_with("404 Not Found"), "and nothing else");
+    run(ostler(folder.path()).args(["worker", "--worker-name", "other", "--metrics-listen", &address]))
+        .failed(1, &["can't listen at", "--metrics-listen"]);
+    assert_eq!(worker.stop().code(), Some(0));
+}
+
+/// The first line of the answer, and all of it.
+fn get(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer.lines().next().unwrap_or_default().to_owned(), answer)
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 
+use rustix::process::Signal;
 use support::Up;
 
 #[test]
@@ -61,4 +62,35 @@ fn keys_are_turned_and_the_old_one_may_go() {
         "{turned:?}"
     );
     assert!(up.ostler(["secret", "check", "a"]).ok().starts_with("found"));
+}
+
+#[test]
+fn a_turn_of_keys_survives_a_server_that_is_killed_again_and_again() {
+    const SECRETS: usize = 250;
+    let folder = tempfile::tempdir().unwrap();
+    let mut up = Up::start_in(folder.path(), &[]);
+    let secret = |number: usize| {
+        format!(
+            "---\nkind: Secret\nmetadata: {{name: s{number}}}\nspec: {{stringData: {{value: hush-{number}-hush}}}}\n"
+        )
+    };
+    up.apply(&(0..SECRETS).map(secret).collect::<String>()).ok();
+    for _ in 0..4 {
+        // The next key is put before those that have not come to an end.
+        let begun = up.ostler(["secret", "rotate", "--no-wait"]);
+        assert!(begun.ok().contains("secrets are left to be sealed"), "{begun:?}");
+        up.signal(Signal::KILL);
+        up.wait();
+        up = Up::start_in(folder.path(), &[]);
+    }
+    assert_eq!(up.ostler(["secret", "rotate"]).ok(), "every secret is sealed with the first key\n");
+    up.stop();
+    let ring = folder.path().join(".ostler/secret-key");
+    let keys = fs::read_to_string(&ring).unwrap();
+    assert_eq!(keys.lines().filter(|line| !line.trim().is_empty()).count(), 1 + 5, "one for each turn");
+    fs::write(&ring, keys.lines().next().unwrap()).unwrap();
+    let up = Up::start_in(folder.path(), &[]);
+    // To seal one anew it has to be opened, with the one key that is left.
+    assert_eq!(up.ostler(["secret", "rotate"]).ok(), "every secret is sealed with the first key\n");
+    assert!(up.ostler(["secret", "check", &format!("s{}", SECRETS - 1)]).ok().starts_with("found"));
 }

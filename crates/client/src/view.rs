@@ -46,7 +46,7 @@ pub struct UsageView {
     /// What they cost, in millionths of a US dollar, if a price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
-    /// Some of them have no known price, so that it was more.
+    /// Some of them have no known price, or a call was stopped and nobody knows what it used: it was more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_incomplete: bool,
 }
@@ -65,9 +65,8 @@ impl UsageView {
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let parts = [self, other];
-        let lacks_some = parts
-            .iter()
-            .any(|part| part.cost_incomplete || part.cost_micro_usd.is_none() && part.total() > 0);
+        let lacks_some = parts.iter().any(|part| part.cost_micro_usd.is_none() && part.total() > 0);
+        let is_incomplete = parts.iter().any(|part| part.cost_incomplete);
         let cost_micro_usd = parts.iter().filter_map(|part| part.cost_micro_usd).reduce(u64::saturating_add);
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
@@ -77,7 +76,7 @@ impl UsageView {
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             cost_micro_usd,
-            cost_incomplete: cost_micro_usd.is_some() && lacks_some,
+            cost_incomplete: is_incomplete || cost_micro_usd.is_some() && lacks_some,
         }
     }
 }

@@ -16,11 +16,16 @@ use ostler_telemetry::metric::{FINE_BOUNDS, Histogram, labelled};
 
 use crate::{Control, ControlError};
 
+/// As the conventions for generative AI advise.
+const WORKFLOW_BOUNDS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
+
 /// All that was counted. Keys are the values of labels, in the order that the field's text says.
 #[derive(Debug, Clone)]
 pub struct Figures {
     /// Namespace, system, state.
     pub tasks: BTreeMap<[String; 3], Histogram>,
+    /// System, error.
+    pub workflows: BTreeMap<[String; 2], Histogram>,
     /// Namespace.
     pub accepted: BTreeMap<[String; 1], u64>,
     /// Agent, kind of step.
@@ -46,6 +51,7 @@ impl Default for Figures {
     fn default() -> Self {
         Self {
             tasks: BTreeMap::new(),
+            workflows: BTreeMap::new(),
             accepted: BTreeMap::new(),
             steps: BTreeMap::new(),
             tools: BTreeMap::new(),
@@ -78,6 +84,8 @@ enum One {
         system: String,
         agent: String,
         state: TaskState,
+        /// The code of what it failed with.
+        error: String,
         seconds: f64,
     },
     /// A message has come to this phase.
@@ -193,7 +201,13 @@ impl Figures {
                 *of(&mut self.accepted, [namespace]) += 1;
                 self.message("queued", agent);
             }
-            One::Ended { namespace, system, agent, state, seconds } => {
+            One::Ended { namespace, system, agent, state, error, seconds } => {
+                if !system.is_empty() {
+                    let workflow = labelled(&mut self.workflows, [system.clone(), error], || {
+                        Histogram::new(WORKFLOW_BOUNDS)
+                    });
+                    workflow.add(seconds);
+                }
                 of(&mut self.tasks, [namespace, system, state.name().to_owned()]).add(seconds);
                 self.dead_letters += u64::from(state == TaskState::DeadLetter);
                 self.message(phase(&state), agent);
@@ -249,6 +263,7 @@ fn ended(agent: String, task: &Task) -> One {
         system: task.request.system.as_ref().map(|system| system.name.clone()).unwrap_or_default(),
         agent,
         state: task.state.clone(),
+        error: task.failure.as_ref().map(|failure| failure.code.clone()).unwrap_or_default(),
         seconds: took.as_secs_f64(),
     }
 }

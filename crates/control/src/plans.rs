@@ -181,6 +181,7 @@ impl Control {
         let plan = AgentPlan {
             namespace: namespace.to_owned(),
             agent: name.to_owned(),
+            description: agent.description.clone(),
             prompt: agent.prompt.clone(),
             model,
             fallbacks,

@@ -186,6 +186,9 @@ impl Teller<'_> {
         span.with(genai::OPERATION, genai::INVOKE_AGENT);
         if let Some(plan) = self.plan {
             span.with(genai::PROVIDER, genai::provider(&plan.model.provider));
+            if !plan.description.is_empty() {
+                span.with(genai::AGENT_DESCRIPTION, plan.description.as_str());
+            }
         }
         span.with(genai::AGENT_NAME, run.agent.as_str());
         span.with(genai::AGENT_ID, genai::agent_id(&self.task.namespace, &run.agent));

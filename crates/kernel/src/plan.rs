@@ -14,6 +14,9 @@ pub use rules::{AfterTool, Duplicates, OnViolation, Rules};
 pub struct AgentPlan {
     pub namespace: String,
     pub agent: String,
+    /// What people say that it is for. No model is told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
     pub prompt: String,
     pub model: ModelPlan,
     /// Asked in this order when the model before can't answer.

@@ -103,7 +103,8 @@ pub struct Usage {
     /// What they cost, in millionths of a US dollar. Absent where no price is known, and then it is not nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
-    /// Of a sum: some of the tokens have no known price, so that it was more than the cost says.
+    /// Of a sum: some of the tokens have no known price, or a call was stopped and nobody knows what it used; so it was more
+    /// than the cost says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_incomplete: bool,
 }
@@ -124,8 +125,8 @@ impl Usage {
             (Some(cost), Some(more)) => Some(cost.saturating_add(more)),
             (cost, more) => cost.or(more),
         };
-        self.cost_incomplete =
-            self.cost_micro_usd.is_some() && (has_unpriced || self.cost_incomplete || other.cost_incomplete);
+        let lacks_price = self.cost_micro_usd.is_some() && has_unpriced;
+        self.cost_incomplete |= other.cost_incomplete || lacks_price;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.input_tokens, other.input_tokens);
         add(&mut self.output_tokens, other.output_tokens);
@@ -232,6 +233,10 @@ mod tests {
             [unpriced, priced(2), unpriced],
         ] {
             assert_eq!(sum(&parts), (Some(2), true));
+        }
+        let stopped = Usage { cost_incomplete: true, ..Usage::default() };
+        for parts in [[stopped, priced(2)], [priced(2), stopped]] {
+            assert_eq!(sum(&parts), (Some(2), true), "a call of which nothing is known");
         }
         let mut halves = unpriced;
         halves.add(&priced(2));

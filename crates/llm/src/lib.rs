@@ -35,7 +35,7 @@ mod tokenizer;
 use std::{pin::Pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt};
-use ostler_kernel::{Block, ErrorClass, Failure, Role, plan::ModelPlan, step::Usage};
+use ostler_kernel::{Block, ErrorClass, Failure, Price, Role, plan::ModelPlan, step::Usage};
 
 pub use codes::CODES;
 pub use estimate::estimate;
@@ -141,11 +141,20 @@ pub trait Gateway: Send + Sync {
     /// Begins the call. The stream ends after its first error or [`Part::Done`]; one that ends without
     /// either was cut. Dropping it interrupts the call.
     fn stream(&self, request: ModelRequest) -> Parts;
+
+    /// What calls of the endpoint cost, if that is known here: for what was used and no vendor reported.
+    fn price(&self, _endpoint: &ModelPlan) -> Option<Price> {
+        None
+    }
 }
 
 impl<G: Gateway + ?Sized> Gateway for Arc<G> {
     fn stream(&self, request: ModelRequest) -> Parts {
         (**self).stream(request)
+    }
+
+    fn price(&self, endpoint: &ModelPlan) -> Option<Price> {
+        (**self).price(endpoint)
     }
 }
 

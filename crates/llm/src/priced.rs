@@ -1,7 +1,7 @@
 //! A gateway that adds to what a call used what that cost: by the price of its endpoint, or else by the table.
 
 use futures_util::StreamExt;
-use ostler_kernel::plan::ModelPlan;
+use ostler_kernel::{Price, plan::ModelPlan};
 
 use crate::{Gateway, ModelRequest, Part, Parts, Prices};
 
@@ -18,8 +18,7 @@ impl<G> Priced<G> {
 
 impl<G: Gateway> Gateway for Priced<G> {
     fn stream(&self, request: ModelRequest) -> Parts {
-        let ModelPlan { provider, model, price, .. } = &request.endpoint;
-        let Some(price) = price.or_else(|| self.prices.find(provider, model)) else {
+        let Some(price) = self.price(&request.endpoint) else {
             return self.inner.stream(request);
         };
         let priced = self.inner.stream(request).map(move |mut part| {
@@ -35,12 +34,17 @@ impl<G: Gateway> Gateway for Priced<G> {
         });
         Box::pin(priced)
     }
+
+    fn price(&self, endpoint: &ModelPlan) -> Option<Price> {
+        let ModelPlan { provider, model, price, .. } = endpoint;
+        price.or_else(|| self.prices.find(provider, model))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt, stream};
-    use ostler_kernel::{Failure, Price, step::Usage};
+    use ostler_kernel::{Failure, step::Usage};
 
     use super::*;
     use crate::{Completion, Finish};

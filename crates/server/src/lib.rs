@@ -24,6 +24,7 @@ mod routes;
 mod wire;
 
 mod fields;
+mod figures;
 mod json;
 mod manifest;
 mod metrics;
@@ -42,6 +43,7 @@ mod tls;
 pub use access::SetupToken;
 pub use codes::{ApiCode, CODES};
 pub use config::{ServerConfig, TlsFiles};
+pub use figures::serve_figures;
 pub use limits::Limits;
 pub use metrics::{Metric, described as metrics};
 pub use openapi::description;

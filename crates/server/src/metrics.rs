@@ -10,7 +10,7 @@ use std::{
 
 use ostler_control::{
     Figures, Gauges,
-    telemetry::{Family, Histogram, Labels, Points, Telemetry},
+    telemetry::{Family, Histogram, Labels, Points, Telemetry, genai},
 };
 
 /// What was asked of this server, and how it was answered.
@@ -77,6 +77,15 @@ fn of_tasks(figures: &Figures) -> Vec<Family> {
     vec![
         Family::seconds("orloj_task_duration_seconds", ended, durations()),
         Family::seconds("ostler_task_duration_seconds", ended, durations()),
+        Family::seconds(
+            genai::WORKFLOW_DURATION,
+            "Time from acceptance to the end of a task that a system did.",
+            figures.workflows.iter().map(|(key, histogram)| {
+                let all = labels([genai::WORKFLOW_NAME, genai::ERROR_TYPE], key);
+                // What went well has no error.
+                (all.into_iter().filter(|(_, value)| !value.is_empty()).collect(), histogram.clone())
+            }),
+        ),
         Family::counter("ostler_tasks_accepted_total", "Tasks that were accepted.", accepted),
         Family::seconds("ostler_queued_to_assigned_seconds", waited, assigned),
         Family::counter(
@@ -212,6 +221,7 @@ fn sample() -> Figures {
     let none = String::new;
     let mut figures = Figures::default();
     figures.tasks.insert([none(), none(), none()], Histogram::default());
+    figures.workflows.insert(["-".to_owned(), "-".to_owned()], Histogram::default());
     figures.accepted.insert([none()], 0);
     figures.assigned.insert([none()], Histogram::default());
     figures.messages.insert([none(), none()], 0);
@@ -222,6 +232,9 @@ fn sample() -> Figures {
     figures
 }
 
+/// Of that text.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// The figures in the text that Prometheus reads.
 pub fn text(families: &[Family]) -> String {
     let mut page = Page::default();
@@ -229,10 +242,15 @@ pub fn text(families: &[Family]) -> String {
     page.0
 }
 
-/// Names with dots are those of OpenTelemetry, and get the unit behind them as its exporters do it.
+/// Names with dots are those of OpenTelemetry, and get what its exporters put behind them.
 fn shown_name(family: &Family) -> String {
-    let unit = if family.name.contains('.') && family.unit == "s" { "_seconds" } else { "" };
-    format!("{}{unit}", plain(family.name))
+    let end = match &family.points {
+        _ if !family.name.contains('.') => "",
+        Points::Counter(_) => "_total",
+        Points::Histogram(_) | Points::Gauge(_) if family.unit == "s" => "_seconds",
+        Points::Histogram(_) | Points::Gauge(_) => "",
+    };
+    format!("{}{end}", plain(family.name))
 }
 
 fn plain(name: &str) -> String {

@@ -36,6 +36,9 @@ use crate::{gate::App, problem::Problem};
 pub const HEALTH: &str = "/healthz";
 pub const READY: &str = "/readyz";
 
+/// The figures.
+pub const METRICS: &str = "/metrics";
+
 /// Takes as long as the store is large.
 pub const BACKUP: &str = "/v1/backup";
 

@@ -20,6 +20,9 @@ pub struct AgentSpec {
     /// Asked in order when the model before can't answer: it is down, overloaded, or not to be had with this key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback_model_refs: Vec<Reference>,
+    /// What it is for: people read it, and the spans of its work tell it. No model is told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
     /// The system prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
@@ -150,6 +153,7 @@ impl AgentSpec {
         Self {
             model_ref,
             fallback_model_refs: Vec::new(),
+            description: String::new(),
             prompt: String::new(),
             tools: Vec::new(),
             allowed_tools: Vec::new(),
@@ -187,6 +191,7 @@ impl Declared for AgentSpec {
         Self {
             model_ref,
             fallback_model_refs: fields.distinct("fallback_model_refs"),
+            description: fields.verbatim("description"),
             prompt: fields.verbatim("prompt"),
             tools: fields.distinct("tools"),
             allowed_tools: fields.distinct("allowed_tools"),

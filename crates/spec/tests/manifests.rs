@@ -224,6 +224,7 @@ fn an_agent_reads_all_it_may_say() {
     );
     assert_eq!(agent("model_ref: m\nprompt: |\n  one\n\n  # two\n").prompt, "one\n\n# two\n");
     assert_eq!(agent("model_ref: m\ntools:\nprompt: ''").tools, []);
+    assert_eq!(agent("model_ref: m\ndescription: Reads logs.").description, "Reads logs.");
 }
 
 #[test]

@@ -202,6 +202,7 @@ cases! { $
         a_session_is_found_by_its_key;
     endings:
         cancel_closes_open_steps_and_answers_their_calls
+        of_a_model_call_that_was_stopped_nobody_knows_the_cost
         no_step_is_open_behind_an_end
         who_may_have_called_once_only_is_told_so
         a_cancelled_run_can_not_be_written_by_its_worker

@@ -14,7 +14,7 @@ use crate::{otlp::Resource, sampler::Sampler};
 /// Of a variable: its name, its default, and what it says.
 pub type Variable = (&'static str, &'static str, &'static str);
 
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 20] = [
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "",
@@ -66,12 +66,21 @@ pub const VARIABLES: [Variable; 19] = [
     ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "512", "Spans of one export"),
     ("OTEL_METRIC_EXPORT_INTERVAL", "60000", "Figures are sent every so many milliseconds"),
     (
+        "OTEL_SEMCONV_STABILITY_OPT_IN",
+        "",
+        "A list; with gen_ai_latest_experimental in it, tokens are also counted under the names that replace \
+         gen_ai.client.token.usage: by kind, by cache and by phase",
+    ),
+    (
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         "false",
         "true puts into spans what models and tools were told and what they said; secrets are hidden. \
          OTEL_SDK_DISABLED=true turns everything off",
     ),
 ];
+
+/// What asks for the names that the conventions for generative AI have lately.
+const LATEST: &str = "gen_ai_latest_experimental";
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -81,6 +90,8 @@ pub struct Config {
     pub sampler: Sampler,
     /// Whether spans hold what was said.
     pub content: bool,
+    /// Whether tokens are told under the conventions' latest names too.
+    pub latest: bool,
     pub queue: usize,
     pub batch: usize,
     pub delay: Duration,
@@ -108,6 +119,7 @@ impl Config {
             resource: resource(&variables)?,
             sampler: Sampler::read(&variables)?,
             content: variables.flag("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?,
+            latest: variables.list("OTEL_SEMCONV_STABILITY_OPT_IN").any(|name| name == LATEST),
             queue: variables.number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?,
             batch: variables.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?,
             delay: variables.millis("OTEL_BSP_SCHEDULE_DELAY", 5000)?,
@@ -136,6 +148,12 @@ pub(crate) struct Variables<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 impl Variables<'_> {
     pub fn text(&self, name: &str) -> Option<String> {
         (self.0)(name).map(|text| text.trim().to_owned())
+    }
+
+    /// Names with commas between them.
+    pub fn list(&self, name: &str) -> impl Iterator<Item = String> {
+        let text = self.text(name).unwrap_or_default();
+        text.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>().into_iter()
     }
 
     pub fn flag(&self, name: &str) -> Result<bool, ConfigError> {

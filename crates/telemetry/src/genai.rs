@@ -3,6 +3,7 @@
 pub const OPERATION: &str = "gen_ai.operation.name";
 pub const PROVIDER: &str = "gen_ai.provider.name";
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
+pub const AGENT_DESCRIPTION: &str = "gen_ai.agent.description";
 pub const AGENT_ID: &str = "gen_ai.agent.id";
 pub const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 pub const CONVERSATION: &str = "gen_ai.conversation.id";
@@ -22,10 +23,13 @@ pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
 pub const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
 pub const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
 pub const TOKEN_TYPE: &str = "gen_ai.token.type";
+pub const TOKEN_CACHE: &str = "gen_ai.token.cache";
+pub const TOKEN_PHASE: &str = "gen_ai.token.phase";
 
 pub const TOOL_NAME: &str = "gen_ai.tool.name";
 pub const TOOL_TYPE: &str = "gen_ai.tool.type";
 pub const TOOL_DESCRIPTION: &str = "gen_ai.tool.description";
+pub const TOOL_DEFINITIONS: &str = "gen_ai.tool.definitions";
 pub const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 
 /// Only for who asked for them: they hold what was said.
@@ -58,6 +62,11 @@ pub const INVOKE_WORKFLOW: &str = "invoke_workflow";
 pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
 pub const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 pub const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+pub const OUTPUT_CHUNK: &str = "gen_ai.client.operation.time_per_output_chunk";
+pub const WORKFLOW_DURATION: &str = "gen_ai.workflow.duration";
+pub const INFERENCE_TOKENS: &str = "gen_ai.client.inference.tokens";
+pub const INPUT_BY_CACHE: &str = "gen_ai.client.inference.input_tokens_by_cache";
+pub const OUTPUT_BY_PHASE: &str = "gen_ai.client.inference.output_tokens_by_phase";
 
 /// An agent is known by its name where it lives.
 pub fn agent_id(namespace: &str, name: &str) -> String {

@@ -10,7 +10,7 @@ use ostler_kernel::Usage;
 
 use crate::{
     genai,
-    metric::{FINE_BOUNDS, Family, Histogram, Points, labelled},
+    metric::{FINE_BOUNDS, Family, Histogram, Labels, Points, labelled},
 };
 
 /// As the conventions advise.
@@ -43,6 +43,8 @@ pub struct ModelCall<'a> {
     pub model: &'a str,
     pub took: Duration,
     pub first_chunk: Option<Duration>,
+    /// Between two pieces of the answer, if it came in pieces: counted in [`chunk_times`].
+    pub chunks: Option<&'a Histogram>,
     /// Not spent waiting for the vendor, where there is somebody to wait for.
     pub own_time: Option<Duration>,
     /// Waited for a turn at its endpoint, where it has limits.
@@ -54,7 +56,16 @@ pub struct ModelCall<'a> {
 }
 
 #[derive(Default)]
-pub struct Instruments(Mutex<Counted>);
+pub struct Instruments {
+    /// Whether tokens are told under the conventions' latest names too.
+    latest: bool,
+    counted: Mutex<Counted>,
+}
+
+/// To count in what passes between two pieces of an answer.
+pub fn chunk_times() -> Histogram {
+    Histogram::new(OPERATION_BOUNDS)
+}
 
 #[derive(Default)]
 struct Counted {
@@ -64,8 +75,11 @@ struct Counted {
     tools: BTreeMap<[String; 2], Histogram>,
     /// Provider, model.
     first_chunks: BTreeMap<[String; 2], Histogram>,
+    chunks: BTreeMap<[String; 2], Histogram>,
     /// Provider, model, kind of token.
     tokens: BTreeMap<[String; 3], Histogram>,
+    /// Each of them: provider, model, and what it is divided by.
+    latest: [BTreeMap<[String; 3], u64>; 3],
     /// Provider.
     overhead: BTreeMap<[String; 1], Histogram>,
     turns: BTreeMap<[String; 1], Histogram>,
@@ -73,6 +87,10 @@ struct Counted {
 }
 
 impl Instruments {
+    pub fn new(latest: bool) -> Self {
+        Self { latest, counted: Mutex::default() }
+    }
+
     pub fn model_called(&self, call: &ModelCall<'_>) {
         let mut counted = self.lock();
         let (provider, model) = (call.provider.to_owned(), call.model.to_owned());
@@ -82,6 +100,17 @@ impl Instruments {
         if let Some(first) = call.first_chunk {
             let key = [provider.clone(), model.clone()];
             of(&mut counted.first_chunks, key, FIRST_CHUNK_BOUNDS).add(first.as_secs_f64());
+        }
+        if let Some(chunks) = call.chunks {
+            of(&mut counted.chunks, [provider.clone(), model.clone()], OPERATION_BOUNDS).merge(chunks);
+        }
+        if let Some(usage) = call.usage.as_ref().filter(|_| self.latest) {
+            for (figures, parts) in counted.latest.iter_mut().zip(divided(usage)) {
+                for (part, tokens) in parts.into_iter().filter(|(_, tokens)| *tokens > 0) {
+                    let key = [provider.clone(), model.clone(), part.to_owned()];
+                    *labelled(figures, key, u64::default) += tokens;
+                }
+            }
         }
         if let Some(usage) = &call.usage {
             for (kind, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
@@ -104,7 +133,7 @@ impl Instruments {
 
     pub(crate) fn families(&self) -> Vec<Family> {
         let counted = self.lock();
-        vec![
+        let mut families = vec![
             Family {
                 name: genai::OPERATION_DURATION,
                 about: "Time that a call of a model took.",
@@ -126,6 +155,12 @@ impl Instruments {
                 about: "Time until the first piece of a model's answer.",
                 unit: "s",
                 points: named(&counted.first_chunks, [genai::PROVIDER, genai::REQUEST_MODEL], &CHAT),
+            },
+            Family {
+                name: genai::OUTPUT_CHUNK,
+                about: "Time between two pieces of a model's answer.",
+                unit: "s",
+                points: named(&counted.chunks, [genai::PROVIDER, genai::REQUEST_MODEL], &CHAT),
             },
             Family {
                 name: genai::TOKEN_USAGE,
@@ -155,29 +190,85 @@ impl Instruments {
                 unit: "s",
                 points: named(&counted.secrets, ["provider"], &[]),
             },
-        ]
+        ];
+        if self.latest {
+            families.extend(LATEST.iter().zip(&counted.latest).map(|((name, about, part), figures)| {
+                Family {
+                    name,
+                    about,
+                    unit: "{token}",
+                    points: Points::Counter(labels(
+                        figures,
+                        [genai::PROVIDER, genai::REQUEST_MODEL, part],
+                        &CHAT,
+                    )),
+                }
+            }));
+        }
+        families
     }
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 const CHAT: [(&str, &str); 1] = [(genai::OPERATION, genai::CHAT)];
+
+/// Counters in place of the histogram of tokens, each token once in each: the name, what it tells, what it is divided by. Of
+/// which kind a token is beside (text, an image), no vendor says for all of them, and so neither do these.
+const LATEST: [(&str, &str, &str); 3] = [
+    (
+        genai::INFERENCE_TOKENS,
+        "Tokens of model calls. Only with OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental.",
+        genai::TOKEN_TYPE,
+    ),
+    (
+        genai::INPUT_BY_CACHE,
+        "Input tokens, by what a vendor's cache had to do with them. Only with the same setting.",
+        genai::TOKEN_CACHE,
+    ),
+    (
+        genai::OUTPUT_BY_PHASE,
+        "Output tokens, by what they were written for. Only with the same setting.",
+        genai::TOKEN_PHASE,
+    ),
+];
+
+/// The same tokens, divided as each of [`LATEST`] does.
+fn divided(usage: &Usage) -> [Vec<(&'static str, u64)>; 3] {
+    let Usage {
+        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, ..
+    } = *usage;
+    let uncached = input_tokens.saturating_sub(cache_read_tokens.saturating_add(cache_write_tokens));
+    [
+        vec![("input", input_tokens), ("output", output_tokens)],
+        vec![("uncached", uncached), ("read", cache_read_tokens), ("write", cache_write_tokens)],
+        vec![("response", output_tokens.saturating_sub(reasoning_tokens)), ("reasoning", reasoning_tokens)],
+    ]
+}
 
 fn named<const N: usize>(
     all: &BTreeMap<[String; N], Histogram>,
     names: [&'static str; N],
     always: &[(&'static str, &str)],
 ) -> Points {
-    let point = |(key, histogram): (&[String; N], &Histogram)| {
+    Points::Histogram(labels(all, names, always))
+}
+
+fn labels<const N: usize, T: Clone>(
+    all: &BTreeMap<[String; N], T>,
+    names: [&'static str; N],
+    always: &[(&'static str, &str)],
+) -> Vec<(Labels, T)> {
+    let point = |(key, figure): (&[String; N], &T)| {
         let labels = always.iter().map(|(name, value)| (*name, (*value).to_owned()));
         // What is not there is not said: a call without an error has none.
         let said = names.into_iter().zip(key.iter().cloned()).filter(|(_, value)| !value.is_empty());
         let labels = labels.chain(said);
-        (labels.collect(), histogram.clone())
+        (labels.collect(), figure.clone())
     };
-    Points::Histogram(all.iter().map(point).collect())
+    all.iter().map(point).collect()
 }
 
 fn of<'m, const N: usize>(
@@ -186,4 +277,63 @@ fn of<'m, const N: usize>(
     bounds: &'static [f64],
 ) -> &'m mut Histogram {
     labelled(figures, key, || Histogram::new(bounds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(instruments: &Instruments, name: &str) -> Vec<(String, u64)> {
+        let family = instruments.families().into_iter().find(|family| family.name == name);
+        let Some(Points::Counter(points)) = family.map(|family| family.points) else { return Vec::new() };
+        let last = |labels: Labels| labels.last().map(|(_, value)| value.clone()).unwrap_or_default();
+        points.into_iter().map(|(labels, count)| (last(labels), count)).collect()
+    }
+
+    fn call(instruments: &Instruments) {
+        let usage = Usage {
+            input_tokens: 100,
+            output_tokens: 30,
+            cache_read_tokens: 60,
+            cache_write_tokens: 10,
+            reasoning_tokens: 20,
+            ..Usage::default()
+        };
+        instruments.model_called(&ModelCall {
+            provider: "openai",
+            model: "m",
+            took: Duration::ZERO,
+            first_chunk: None,
+            chunks: None,
+            own_time: None,
+            turn: None,
+            secret: None,
+            usage: Some(usage),
+            error: None,
+        });
+    }
+
+    #[test]
+    fn each_token_is_counted_once_in_each_division() {
+        let instruments = Instruments::new(true);
+        call(&instruments);
+        call(&instruments);
+        let parts = |name: &str| -> Vec<(String, u64)> { told(&instruments, name) };
+        let expected = |parts: &[(&str, u64)]| -> Vec<(String, u64)> {
+            parts.iter().map(|(part, count)| ((*part).to_owned(), *count)).collect()
+        };
+        assert_eq!(parts(genai::INFERENCE_TOKENS), expected(&[("input", 200), ("output", 60)]));
+        let by_cache = expected(&[("read", 120), ("uncached", 60), ("write", 20)]);
+        assert_eq!(parts(genai::INPUT_BY_CACHE), by_cache);
+        assert_eq!(parts(genai::OUTPUT_BY_PHASE), expected(&[("reasoning", 40), ("response", 20)]));
+    }
+
+    #[test]
+    fn who_did_not_ask_for_the_latest_names_is_told_none() {
+        let instruments = Instruments::new(false);
+        call(&instruments);
+        let names: Vec<_> = instruments.families().iter().map(|family| family.name).collect();
+        assert!(names.contains(&genai::TOKEN_USAGE), "{names:?}");
+        assert!(!names.iter().any(|name| name.starts_with("gen_ai.client.inference")), "{names:?}");
+    }
 }

@@ -26,7 +26,7 @@ use ostler_kernel::{Runtime, TraceContext, TraceId, Usage, runtime::BoxFuture};
 
 pub use config::{Config, ConfigError, VARIABLES, Variable};
 pub use export::Exporter;
-pub use instruments::{Instruments, ModelCall};
+pub use instruments::{Instruments, ModelCall, chunk_times};
 pub use metric::{Family, Histogram, Labels, Points};
 pub use sampler::Sampler;
 pub use send::SetupError;
@@ -72,7 +72,8 @@ impl Telemetry {
             sampler: config.sampler,
             content: config.content,
         });
-        Self { shared: Arc::new(Shared { spans, ..Shared::default() }) }
+        let instruments = Instruments::new(config.latest);
+        Self { shared: Arc::new(Shared { instruments, spans, ..Shared::default() }) }
     }
 
     /// Begins to send what there is, and asks `source` for figures at each interval.
@@ -87,16 +88,24 @@ impl Telemetry {
 
     /// One that has counted each figure once, to describe them by.
     pub fn sample() -> Self {
-        let sample = Self::default();
+        let shared = Shared { instruments: Instruments::new(true), ..Shared::default() };
+        let sample = Self { shared: Arc::new(shared) };
         sample.instruments().model_called(&ModelCall {
             provider: "-",
             model: "-",
             took: Duration::ZERO,
             first_chunk: Some(Duration::ZERO),
+            chunks: Some(&chunk_times()),
             own_time: Some(Duration::ZERO),
             turn: Some(Duration::ZERO),
             secret: Some(Duration::ZERO),
-            usage: Some(Usage::default()),
+            usage: Some(Usage {
+                input_tokens: 2,
+                output_tokens: 2,
+                cache_read_tokens: 1,
+                reasoning_tokens: 1,
+                ..Usage::default()
+            }),
             error: Some("-"),
         });
         sample.instruments().tool_called("-", Duration::ZERO, Some("-"));

@@ -67,6 +67,14 @@ impl Histogram {
         }
     }
 
+    /// What another of the same bounds has counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.sum += other.sum;
+    }
+
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

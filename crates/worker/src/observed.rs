@@ -18,7 +18,7 @@ use ostler_agent::{
     tools::{ToolRequest, Toolbox},
 };
 use ostler_kernel::{Failure, Runtime, StepId, plan::ModelPlan};
-use ostler_telemetry::{ModelCall, Moment, Value, genai};
+use ostler_telemetry::{Histogram, ModelCall, Moment, Value, chunk_times, genai};
 
 use crate::{
     content::Content,
@@ -52,6 +52,8 @@ impl<G: Gateway> Gateway for Observed<G> {
             began: Moment::from(self.runtime.now()),
             since: self.runtime.monotonic(),
             first_chunk: None,
+            last_chunk: None,
+            chunks: chunk_times(),
             redactor: self.redactor.clone(),
             runtime: Arc::clone(&self.runtime),
             trace,
@@ -76,6 +78,9 @@ struct Watch {
     began: Moment,
     since: Duration,
     first_chunk: Option<Duration>,
+    /// When the last piece of the answer came.
+    last_chunk: Option<Duration>,
+    chunks: Histogram,
 }
 
 struct Watched {
@@ -92,7 +97,10 @@ impl Stream for Watched {
         let Some(watch) = &mut this.watch else { return this.parts.as_mut().poll_next(cx) };
         let part = watch.outgoing.sync_scope(|| this.parts.as_mut().poll_next(cx));
         match &part {
-            Poll::Ready(Some(Ok(Part::Text(_) | Part::Thinking(_)))) => watch.came(),
+            Poll::Ready(Some(Ok(Part::Text(_) | Part::Thinking(_)))) => {
+                watch.came();
+                watch.piece();
+            }
             Poll::Ready(Some(Ok(Part::Done(completion)))) => {
                 watch.came();
                 this.watch.take().into_iter().for_each(|watch| watch.over(Ok(completion)));
@@ -106,10 +114,27 @@ impl Stream for Watched {
     }
 }
 
+/// Who drops a call cuts it off. What is known of it is kept for its step, which is told if it is journaled.
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(mut watch) = self.watch.take() {
+            watch.note(None, watch.took());
+        }
+    }
+}
+
 impl Watch {
     fn came(&mut self) {
         if self.first_chunk.is_none() {
             self.first_chunk = Some(self.took());
+        }
+    }
+
+    /// One of the pieces that an answer comes in.
+    fn piece(&mut self) {
+        let now = self.took();
+        if let Some(last) = self.last_chunk.replace(now) {
+            self.chunks.add(now.saturating_sub(last).as_secs_f64());
         }
     }
 
@@ -127,6 +152,7 @@ impl Watch {
             model: &self.endpoint.model,
             took,
             first_chunk: self.first_chunk,
+            chunks: (self.chunks.count() > 0).then_some(&self.chunks),
             // Whoever is in this process is not waited for.
             own_time: (waited > Duration::ZERO).then(|| took.saturating_sub(elsewhere)),
             turn: turn.filter(|_| self.endpoint.limits.has_turns()),
@@ -138,8 +164,12 @@ impl Watch {
             error: answer.err().map(|failure| failure.code.as_str()),
         };
         self.trace.telemetry().instruments().model_called(&call);
+        self.note(answer.ok(), took);
+    }
+
+    fn note(&mut self, answer: Option<&Completion>, took: Duration) {
         if self.trace.is_kept() {
-            let mut attributes = self.about(answer.ok());
+            let mut attributes = self.about(answer);
             attributes.append(&mut self.said);
             self.trace.note(self.step, Note { began: self.began, took, attributes, tries: 1 });
         }

@@ -17,7 +17,7 @@ use super::{
     limit,
     model::text_of,
     output::{self, Judged},
-    preview,
+    preview, text_calls,
 };
 use crate::{
     hook::{ToolAsk, Verdict},
@@ -40,7 +40,7 @@ impl Loop<'_> {
     ) -> Result<Next, Stopped> {
         let Answered { step, mut completion, usage, took } = answered;
         let runtime = self.port.runtime();
-        let calls = match self.decide(&step, &mut completion.blocks).await {
+        let calls = match self.decide(&step, &progress, &mut completion.blocks).await {
             Ok(calls) => calls,
             Err(failure) => {
                 // A hook failed: the answer is not kept, what it cost is.
@@ -126,8 +126,15 @@ impl Loop<'_> {
 
     /// Shows the answer to the hooks, and decides what becomes of each call in it. What is decided is journaled with
     /// the answer, so that it holds after a crash.
-    async fn decide(&self, step: &Step, blocks: &mut Vec<Block>) -> Result<Vec<StepKind>, Failure> {
+    async fn decide(
+        &self,
+        step: &Step,
+        progress: &Progress,
+        blocks: &mut Vec<Block>,
+    ) -> Result<Vec<StepKind>, Failure> {
         self.hooks.after_model(self.at(step.id.index), blocks).await?;
+        let told = self.transcript.iter().chain(&progress.entries);
+        blocks.extend(text_calls::read(&self.start.plan, told, step.id.index, blocks));
         let mut made = match self.start.plan.rules.duplicates {
             Duplicates::Call => Made::default(),
             Duplicates::Reuse | Duplicates::Deny => Made::of(&self.past(&Progress::default())),

@@ -122,6 +122,7 @@ mod tests {
         AgentPlan {
             namespace: "default".into(),
             agent: "a".into(),
+            description: String::new(),
             prompt: String::new(),
             model: model("first"),
             fallbacks: fallbacks.iter().map(|name| model(name)).collect(),

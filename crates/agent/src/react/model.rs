@@ -1,6 +1,6 @@
 //! The loop's model calls: limits before, retries around, another model where one can't answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ostler_kernel::{
     Block, Entry, Failure, Runtime, Step, StepOutcome, Usage,
@@ -13,7 +13,12 @@ use ostler_kernel::{
 };
 use ostler_llm::{Completion, Finish, ModelRequest, Shown, ToolOffer, complete, estimate};
 
-use super::{Loop, Next, answer::Answered, done, fallback, limit, output};
+use super::{
+    Loop, Next,
+    answer::Answered,
+    done, fallback, limit, output,
+    tally::{Tally, Try},
+};
 use crate::{context::messages, port::Stopped};
 
 /// Between tries of one call, before the run's own retries are touched.
@@ -30,13 +35,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60 * 60);
 /// for ever.
 const MOST_SLEEPS: u32 = 500;
 
-/// How a call ended, all its tries together.
-struct Called {
-    answer: Result<Completion, Failure>,
-    /// What the tries took that gave no answer.
-    wasted: Usage,
-}
-
 impl Loop<'_> {
     pub(super) async fn ask_model(&mut self) -> Result<Next, Stopped> {
         if self.port.is_stopping() {
@@ -52,15 +50,14 @@ impl Loop<'_> {
             return self.fail(progress, failure).await;
         }
         let began = self.port.runtime().monotonic();
-        let Called { answer, wasted } = self.call_model(&step, &request).await?;
+        self.tally = Tally { began, ..Tally::default() };
+        let answer = self.call_model(&step, &Arc::new(request)).await?;
         let took = self.port.runtime().monotonic().saturating_sub(began);
+        // What the tries took that gave no answer is in it.
+        let usage = self.tally.spent;
         match answer {
-            Ok(completion) => {
-                let mut usage = used(&request, &completion);
-                usage.add(&wasted);
-                self.take_answer(progress, Answered { step, completion, usage, took }).await
-            }
-            Err(failure) => self.take_failure(progress, Failed { step, failure, wasted, took }).await,
+            Ok(completion) => self.take_answer(progress, Answered { step, completion, usage, took }).await,
+            Err(failure) => self.take_failure(progress, Failed { step, failure, usage, took }).await,
         }
     }
 
@@ -99,7 +96,7 @@ impl Loop<'_> {
         let why = Some(failed.failure.clone());
         let leave = Leave::Sleep { until: runtime.now().after(asked), why };
         let mut progress = Progress::default();
-        if failed.wasted.total() > 0 {
+        if failed.usage.total() > 0 {
             progress.open.push(failed.step.kind.clone());
             progress.done.push(failed.done(runtime));
         }
@@ -163,23 +160,27 @@ impl Loop<'_> {
         }
     }
 
-    async fn call_model(&self, step: &Step, request: &ModelRequest) -> Result<Called, Stopped> {
-        let (mut tries, mut wasted) = (1, Usage::default());
+    /// Calls it until it answers, or trying again is of no use. What the tries took is tallied.
+    async fn call_model(
+        &mut self,
+        step: &Step,
+        request: &Arc<ModelRequest>,
+    ) -> Result<Result<Completion, Failure>, Stopped> {
+        let mut tries = 1;
         loop {
             self.port.check_held()?;
-            let mut failure = match self.try_once(step, request).await {
-                Ok(completion) => return Ok(Called { answer: Ok(completion), wasted }),
+            let failure = match self.try_once(step, request).await {
+                Ok(completion) => return Ok(Ok(completion)),
                 Err(failure) => failure,
             };
-            wasted.add(&failure.spent.take().map(|spent| *spent).unwrap_or_default());
             let runtime = self.port.runtime();
             let delay = BACKOFF.delay(tries, failure.retry_after(), runtime.random());
             let may_try = failure.is_retryable() && delay <= LONGEST_WAIT && !self.port.is_stopping();
             if !may_try || tries >= fallback::tries(&self.start.plan, &step.kind, &failure) {
-                return Ok(Called { answer: Err(failure), wasted });
+                return Ok(Err(failure));
             }
-            if let Some(reached) = self.budget_reached(request, &wasted) {
-                return Ok(Called { answer: Err(reached), wasted });
+            if let Some(reached) = self.budget_reached(request, &self.tally.spent) {
+                return Ok(Err(reached));
             }
             tracing::debug!(step = %step.id, %failure, tries, "the model call is tried again");
             runtime.sleep(delay).await;
@@ -187,25 +188,32 @@ impl Loop<'_> {
         }
     }
 
-    /// One try. Its failure says what it took: as the provider told, or else by what was shown of an answer.
-    async fn try_once(&self, step: &Step, request: &ModelRequest) -> Result<Completion, Failure> {
-        let (mut said, mut thought) = (String::new(), String::new());
+    /// One try. What it took is tallied: as the provider told, or else by what was shown of an answer.
+    async fn try_once(&mut self, step: &Step, request: &Arc<ModelRequest>) -> Result<Completion, Failure> {
+        let port = self.port;
+        let trying = self.tally.trying.insert(Try::new(request));
         let watch = |shown: Shown<'_>| {
-            let (before, text) = match shown {
-                Shown::Text(text) => (&mut said, text),
-                Shown::Thinking(text) => (&mut thought, text),
-            };
-            self.port.emit(step.id.index, before.len() as u64, shown);
-            before.push_str(text);
+            let offset = trying.add(shown);
+            port.emit(step.id.index, offset, shown);
         };
-        let answer = complete(self.port.gateway(), request.clone(), watch).await;
-        match answer.and_then(|completion| checked(request, completion)) {
-            Err(failure) if failure.spent.is_none() && !(said.is_empty() && thought.is_empty()) => {
-                let shown = [thought, said].map(|text| Block::Text { text });
-                Err(failure.with_spent(estimate::count(request, &shown)))
-            }
-            answer => answer,
-        }
+        let mut answer = complete(port.gateway(), ModelRequest::clone(request), watch).await;
+        let spent = match &mut answer {
+            Ok(completion) => completion.usage.or_else(|| Some(self.counted(request, &completion.blocks))),
+            Err(failure) => failure.spent.take().map(|told| *told).or_else(|| {
+                let shown = self.tally.trying.as_ref().and_then(Try::shown)?;
+                Some(self.counted(request, &shown))
+            }),
+        };
+        self.tally.over(&spent.unwrap_or_default());
+        answer.and_then(checked)
+    }
+
+    /// Of a call whose vendor told nothing, what it used and cost.
+    pub(super) fn counted(&self, request: &ModelRequest, answer: &[Block]) -> Usage {
+        let mut usage = estimate::count(request, answer);
+        let price = self.port.gateway().price(&request.endpoint);
+        usage.cost_micro_usd = price.map(|price| price.of(&usage));
+        usage
     }
 }
 
@@ -214,24 +222,20 @@ impl Loop<'_> {
 struct Failed {
     step: Step,
     failure: Failure,
-    wasted: Usage,
+    usage: Usage,
     took: Duration,
 }
 
 impl Failed {
     fn done(self, runtime: &dyn Runtime) -> StepDone {
-        let Failed { step, failure, wasted, took } = self;
+        let Failed { step, failure, usage, took } = self;
         let message = failure.message.clone();
-        done(runtime, step, StepOutcome::Failed { failure }, took, wasted, &message)
+        done(runtime, step, StepOutcome::Failed { failure }, took, usage, &message)
     }
 }
 
-fn used(request: &ModelRequest, completion: &Completion) -> Usage {
-    completion.usage.unwrap_or_else(|| estimate::count(request, &completion.blocks))
-}
-
 /// Nothing at all is no answer.
-fn checked(request: &ModelRequest, completion: Completion) -> Result<Completion, Failure> {
+fn checked(completion: Completion) -> Result<Completion, Failure> {
     let says = |block: &Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
         Block::ToolCall { .. } => true,
@@ -239,8 +243,7 @@ fn checked(request: &ModelRequest, completion: Completion) -> Result<Completion,
     };
     match completion.finish {
         Finish::Stop | Finish::ToolCalls if !completion.blocks.iter().any(says) => {
-            let failure = Failure::transient("model_empty_answer", "the model answered with nothing");
-            Err(failure.with_spent(used(request, &completion)))
+            Err(Failure::transient("model_empty_answer", "the model answered with nothing"))
         }
         _ => Ok(completion),
     }

@@ -107,7 +107,7 @@ fn fitted(rules: &Rules, text: &str) -> Result<String, Vec<String>> {
 }
 
 /// What stands in a fenced block of code, where models like to put it and nothing else; otherwise all of it.
-fn bare(text: &str) -> &str {
+pub fn bare(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let inner = fenced.and_then(|inner| inner.split_once('\n')).map(|(_, inner)| inner.trim());

@@ -7,15 +7,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use ostler_agent::{
     Departure, Hook, React, RunStart, Runner, RunnerPort, Stopped,
     llm::{Completion, Finish, Gateway, ModelRequest, Part, Parts, Shown},
     tools::{ToolRequest, Toolbox},
 };
 use ostler_kernel::{
-    BlobId, Block, Entry, Failure, Lease, Run, RunId, RunState, Runtime, SessionId, Step, StepId, StepKind,
-    TaskId, Timestamp, Usage, Write,
+    BlobId, Block, Entry, Failure, Lease, Price, Run, RunId, RunState, Runtime, SessionId, Step, StepId,
+    StepKind, TaskId, Timestamp, Usage, Write,
     bundle::WriteKey,
     plan::{AgentPlan, Limits, ModelPlan, Rules, ToolPlan},
     queue::{Lane, Priority, Requirements},
@@ -39,6 +39,8 @@ pub struct Scene {
     pub hooks: Vec<Arc<dyn Hook>>,
     /// Times that the run has slept before.
     pub slept: u32,
+    /// What the model says before it falls silent, in every call but the first.
+    pub hangs_after: Option<&'static str>,
     model: Model,
     tool: Tool,
 }
@@ -66,7 +68,14 @@ enum Death {
 impl Scene {
     pub fn new(model: impl Fn(&ModelRequest) -> Result<Completion, Failure> + Send + Sync + 'static) -> Self {
         let tool = |request: &ToolRequest| Ok(format!("{} of {}", request.tool.name, request.arguments));
-        Self { plan: plan(), hooks: Vec::new(), slept: 0, model: Arc::new(model), tool: Arc::new(tool) }
+        Self {
+            plan: plan(),
+            hooks: Vec::new(),
+            slept: 0,
+            hangs_after: None,
+            model: Arc::new(model),
+            tool: Arc::new(tool),
+        }
     }
 
     pub fn rules(mut self, rules: Rules) -> Self {
@@ -261,7 +270,16 @@ impl Gateway for World {
     fn stream(&self, request: ModelRequest) -> Parts {
         let asked = (request.endpoint.endpoint.clone(), request.request_id.clone());
         self.state().asked.push(asked);
-        Box::pin(stream::iter([(self.scene.model)(&request).map(Part::Done)]))
+        match self.scene.hangs_after {
+            Some(said) if turn(&request) > 0 => {
+                Box::pin(stream::iter([Ok(Part::Text(said.to_owned()))]).chain(stream::pending()))
+            }
+            _ => Box::pin(stream::iter([(self.scene.model)(&request).map(Part::Done)])),
+        }
+    }
+
+    fn price(&self, _endpoint: &ModelPlan) -> Option<Price> {
+        Some(Price { input: 1_000_000, output: 2_000_000, cache_read: None, cache_write: None })
     }
 }
 
@@ -319,6 +337,7 @@ fn plan() -> AgentPlan {
     AgentPlan {
         namespace: "default".into(),
         agent: "a".into(),
+        description: String::new(),
         prompt: "Be kind.".into(),
         model: model("first"),
         fallbacks: Vec::new(),

@@ -5,7 +5,13 @@ use std::{
     time::Duration,
 };
 
-use ostler_kernel::{Failure, Runtime, Step, Usage, run::end::Leave, step::StepState};
+use async_trait::async_trait;
+use ostler_agent::hook::{Hook, Moment, ToolAsk};
+use ostler_kernel::{
+    Failure, Runtime, Step, Usage,
+    run::end::Leave,
+    step::{StepOutcome, StepState},
+};
 use ostler_link::TokioRuntime;
 
 use crate::{
@@ -65,6 +71,60 @@ async fn tries_count_against_the_token_budget() {
     let story = scene.play().await;
     assert_eq!((failure(&story).code.as_str(), story.asked.len()), ("token_budget", 3));
     assert!(failure(&story).message.starts_with("1203 of 1000"), "{}", failure(&story));
+}
+
+#[tokio::test]
+async fn a_call_that_the_runs_time_cuts_off_is_charged_with_its_prompt_and_what_was_shown() {
+    let mut scene = Scene::new(|_| calls(&[("search", "{}")]));
+    scene.hangs_after = Some("one two three");
+    scene.plan.limits.timeout_ms = Some(300);
+    let story = scene.play().await;
+    assert_eq!(failure(&story).code, "run_timeout");
+    let cut = &story.steps[2];
+    let StepState::Done { outcome: StepOutcome::Failed { failure }, usage, took_ms, .. } = &cut.state else {
+        panic!("{cut:?}")
+    };
+    assert_eq!((failure.code.as_str(), usage.output_tokens, usage.estimated), ("run_timeout", 3, true));
+    assert!(usage.input_tokens > 10 && *took_ms > 0, "{cut:?}");
+    assert_eq!(usage.cost_micro_usd, Some(usage.input_tokens + 2 * 3), "by the price of its model");
+}
+
+#[tokio::test]
+async fn a_tool_that_the_runs_time_cuts_off_charges_no_model() {
+    let mut scene = Scene::new(|_| calls(&[("search", "{}")])).hook(Endless);
+    scene.plan.limits.timeout_ms = Some(300);
+    let story = scene.play().await;
+    assert_eq!(failure(&story).code, "run_timeout");
+    let charged: Vec<u64> = story.steps.iter().map(|step| used(step).total()).collect();
+    assert_eq!(charged, [7, 0]);
+}
+
+/// Never lets go of a tool's result.
+struct Endless;
+
+#[async_trait]
+impl Hook for Endless {
+    async fn after_tool(
+        &self,
+        _at: Moment<'_>,
+        _call: &ToolAsk,
+        _result: &mut Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn what_no_vendor_counted_has_a_price_all_the_same() {
+    let story = Scene::new(|_| {
+        says("one two three").map(|mut completion| {
+            completion.usage = None;
+            completion
+        })
+    });
+    let usage = used(&story.play().await.steps[0]);
+    assert_eq!(usage.cost_micro_usd, Some(usage.input_tokens + 2 * usage.output_tokens));
+    assert!(usage.estimated && usage.output_tokens == 3, "{usage:?}");
 }
 
 #[tokio::test]

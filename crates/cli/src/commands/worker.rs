@@ -2,7 +2,7 @@
 
 mod name;
 
-use std::{env, fs, path::PathBuf, sync::Arc};
+use std::{env, fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use ostler_worker::{Dial, DialError, Equipment, RemotePort, ServerAddress, WorkerConfig};
 
@@ -70,7 +70,11 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         .telling(collector.telemetry.clone());
     let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
     let exporter = collector.start(collector.telemetry.source(), app)?;
+    let figures = show_figures(&settings, &collector, app).await?;
     tracing::info!(worker = config.name, slots = config.offer.slots, "ready");
+    if let Some(address) = figures {
+        tracing::info!(url = format!("http://{address}/metrics"), "showing figures");
+    }
     let mut worker = ostler_worker::start(config, equipment);
     tokio::select! {
         biased;
@@ -101,6 +105,21 @@ fn kept_out(error: DialError) -> Result<(), CommandError> {
         DialError::Refused { .. } => Err(CommandError::new(Exit::Unauthorized, message)
             .with_remedy("the server's token for workers is in the file `worker-token` of its data folder")),
     }
+}
+
+/// The address where somebody wants to see them.
+async fn show_figures(
+    settings: &Settings,
+    collector: &Collector,
+    app: &App,
+) -> Result<Option<SocketAddr>, CommandError> {
+    let Some(listen) = settings.get::<SocketAddr>(&table::METRICS_LISTEN) else { return Ok(None) };
+    let source = collector.telemetry.source();
+    let shown = ostler_server::serve_figures(listen, source, Arc::clone(&app.runtime)).await;
+    shown.map(Some).map_err(|error| {
+        CommandError::error(format!("can't listen at {listen}: {error}"))
+            .with_remedy("choose another address with --metrics-listen; port 0 takes any free one")
+    })
 }
 
 /// Those that were named; or else the one that runs in this folder.

@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "\
 `GET /metrics` gives them as Prometheus reads them, to whoever may read in all namespaces. Counters and histograms are of the
 server that is asked, since its start; add those of all servers. Gauges are read from the store: any server gives the same. Names
 that begin with `orloj_` are those that dashboards for that system know; `ostler_gateway_overhead_seconds` and those that begin
-with `gen_ai_` tell of the worker in the same process. A collector is told the same over OTLP, by servers and by workers of their
+with `gen_ai_client_` tell of the worker in the same process. A collector is told the same over OTLP, by servers and by workers of their
 own ([observe](../guides/observe.md)).
 ";
 

@@ -13,7 +13,7 @@ use crate::error::with_causes;
 pub enum Group {
     Server,
     Worker,
-    /// How a worker finds its server.
+    /// Of a worker of its own: how it finds its server, and what it shows.
     Link,
     /// What both ends of the link need.
     Shared,
@@ -172,6 +172,8 @@ settings! {
             "The servers to dial, any of which will do; --server names one";
         CA: "worker.ca", "ca", "OSTLER_WORKER_CA", "FILE", None, file,
             "Who vouches for the servers, in PEM (without it, whoever this machine believes)";
+        METRICS_LISTEN: "worker.metrics_listen", "metrics-listen", "OSTLER_WORKER_METRICS_LISTEN", "ADDRESS", None, address,
+            "Where the worker shows its own figures, at /metrics and without a token, and at /healthz that it is there (without it, nowhere)";
     }
     Shared {
         WORKER_TOKEN_FILE: "tokens.worker", "worker-token-file", "OSTLER_WORKER_TOKEN_FILE", "FILE", None, file,

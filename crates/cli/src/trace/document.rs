@@ -42,6 +42,12 @@ struct StepDocument<'a> {
     started_at: String,
     took_ms: i64,
     tokens: u64,
+    /// In millionths of a US dollar, if a price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micro_usd: Option<u64>,
+    /// Some of its tokens have no known price: it was more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cost_incomplete: bool,
     /// `ok`, `failed`, `interrupted`, or `open` while it is under way.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +86,7 @@ fn attempt(attempt: &Attempt) -> AttemptDocument<'_> {
 }
 
 fn step(row: &Row) -> StepDocument<'_> {
-    let Row { step, kind, name, start_ms, end_ms, tokens, outcome } = row;
+    let Row { step, kind, name, start_ms, end_ms, usage, outcome } = row;
     let (outcome, error) = match outcome {
         Outcome::Ok => ("ok", None),
         Outcome::Failed(why) => ("failed", Some(why.as_str())),
@@ -93,7 +99,9 @@ fn step(row: &Row) -> StepDocument<'_> {
         name,
         started_at: clock::print(*start_ms),
         took_ms: end_ms.saturating_sub(*start_ms),
-        tokens: *tokens,
+        tokens: usage.total(),
+        cost_micro_usd: usage.cost_micro_usd,
+        cost_incomplete: usage.cost_incomplete,
         outcome,
         error,
     }

@@ -4,7 +4,7 @@ use super::{Attempt, Outcome, Row, Trace};
 use crate::{
     clock,
     paint::{Paint, Tone},
-    text,
+    text, words,
 };
 
 /// What the drawing is for.
@@ -18,6 +18,9 @@ pub struct Canvas {
 /// Room for `1m05s`, and for `123456`.
 const TIME_COLUMNS: usize = 7;
 const TOKEN_COLUMNS: usize = 7;
+
+/// Costs are shown where at least so much is left for the bars.
+const BARS_BESIDE_COSTS: usize = 24;
 
 /// The widest name that is shown whole, and what is left of it where there is little room.
 const LONGEST_NAME: usize = 32;
@@ -51,6 +54,8 @@ struct Plan {
     index: usize,
     title: usize,
     bars: usize,
+    /// How wide the costs stand: 0 if there are none, or no room for them.
+    costs: usize,
     start_ms: i64,
     span_ms: i64,
 }
@@ -63,21 +68,26 @@ impl Plan {
         let longest = (canvas.columns / 4).clamp(SHORTEST_NAME, LONGEST_NAME);
         let title = names.clamp(4, longest);
         let taken = INDENT + index + 2 + title + 2 + TIME_COLUMNS + TOKEN_COLUMNS + 1;
+        let bars = canvas.columns.saturating_sub(taken).max(4);
+        let widest = rows().filter_map(|row| words::cost(&row.usage)).map(|cost| cost.len() + 2).max();
+        let costs = widest.filter(|costs| bars >= costs + BARS_BESIDE_COSTS).unwrap_or(0);
         Self {
             canvas,
             index,
             title,
-            bars: canvas.columns.saturating_sub(taken).max(4),
+            bars: bars - costs,
+            costs,
             start_ms: trace.start_ms,
             span_ms: trace.end_ms.saturating_sub(trace.start_ms).max(1),
         }
     }
 
     fn head(&self) -> String {
-        let (time, tokens) = (TIME_COLUMNS, TOKEN_COLUMNS);
+        let (time, tokens, costs) = (TIME_COLUMNS, TOKEN_COLUMNS, self.costs);
+        let cost = if costs > 0 { "COST" } else { "" };
         let front = format!("{:>width$}  {:<title$}  ", "#", "STEP", width = self.index, title = self.title);
-        let line =
-            format!("{}{front}{}{:>time$}{:>tokens$}", " ".repeat(INDENT), self.axis(), "TIME", "TOKENS");
+        let figures = format!("{:>time$}{:>tokens$}{cost:>costs$}", "TIME", "TOKENS");
+        let line = format!("{}{front}{}{figures}", " ".repeat(INDENT), self.axis());
         self.canvas.paint.tone(Tone::Strong, line.trim_end())
     }
 
@@ -130,13 +140,15 @@ impl Plan {
         let title = text::cut(&title(row), self.title, self.ellipsis());
         let gap = " ".repeat(self.title - text::width(&title));
         let took = clock::took_ms(row.end_ms.saturating_sub(row.start_ms));
-        let tokens = if row.tokens > 0 { row.tokens.to_string() } else { String::new() };
+        let tokens = if row.usage.total() > 0 { row.usage.total().to_string() } else { String::new() };
+        let cost = words::cost(&row.usage).filter(|_| self.costs > 0).unwrap_or_default();
         let line = format!(
-            "{}{:>index$}  {title}{gap}  {}{took:>TIME_COLUMNS$}{tokens:>TOKEN_COLUMNS$}",
+            "{}{:>index$}  {title}{gap}  {}{took:>TIME_COLUMNS$}{tokens:>TOKEN_COLUMNS$}{cost:>costs$}",
             " ".repeat(INDENT),
             row.step,
             self.bar(row),
             index = self.index,
+            costs = self.costs,
         );
         line.trim_end().to_owned()
     }
@@ -200,6 +212,8 @@ fn round(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ostler_client::view::UsageView;
+
     use super::*;
 
     fn canvas(columns: usize, is_utf8: bool) -> Canvas {
@@ -213,7 +227,8 @@ mod tests {
         (start_ms, end_ms): (i64, i64),
         outcome: Outcome,
     ) -> Row {
-        Row { step, kind, name: name.into(), start_ms, end_ms, tokens: 12, outcome }
+        let usage = UsageView { input_tokens: 5, output_tokens: 7, ..UsageView::default() };
+        Row { step, kind, name: name.into(), start_ms, end_ms, usage, outcome }
     }
 
     fn attempt(number: u32, worker: &str, rows: Vec<Row>) -> Attempt {
@@ -247,8 +262,22 @@ mod tests {
     }
 
     #[test]
+    fn what_each_step_cost_is_shown_where_there_is_room() {
+        let mut trace = trace();
+        trace.attempts[0].rows[0].usage.cost_micro_usd = Some(1200);
+        let wide = lines(&trace, canvas(80, false));
+        let ends = ["  TIME TOKENS     COST", " 500ms     12  $0.0012", " 10ms     12"];
+        for (line, end) in wide.iter().zip(ends) {
+            assert!(line.ends_with(end), "{wide:#?}");
+        }
+        let narrow = lines(&trace, canvas(60, false));
+        assert!(narrow[0].ends_with("TOKENS") && !narrow[1].contains('$'), "{narrow:#?}");
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal() {
         let mut trace = trace();
+        trace.attempts[0].rows[0].usage.cost_micro_usd = Some(1_234_567);
         trace.attempts[0].rows[1].name = "a-very-long-tool-name-日本語-that-never-ends-at-all".into();
         trace.attempts[0].end = Some("lost ".repeat(40));
         trace.attempts.push(attempt(2, &"w".repeat(300), Vec::new()));

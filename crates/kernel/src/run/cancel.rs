@@ -2,7 +2,7 @@
 //! its worker can write nothing more.
 
 use super::{Illegal, RunState, RunView, end::end};
-use crate::{Bundle, Command, ErrorClass, Failure, Timestamp};
+use crate::{Bundle, Command, ErrorClass, Failure, StepKind, Timestamp};
 
 pub fn cancel(view: &RunView, reason: &str, now: Timestamp) -> Result<Bundle, Illegal> {
     let failure = Failure::new(ErrorClass::Cancelled, "cancelled", reason);
@@ -21,5 +21,14 @@ fn stop(command: Command, view: &RunView, state: RunState, now: Timestamp) -> Re
     }
     // The open steps were read with the run: a journal write in between would have changed them.
     let bundle = Bundle::new(command).expect(run.expected_untouched());
-    Ok(end(bundle, view, run.clone(), state, now))
+    let mut run = run.clone();
+    // Its worker can't write down any more what the call used.
+    run.usage.cost_incomplete |= is_asking_a_model(view);
+    Ok(end(bundle, view, run, state, now))
+}
+
+/// Whether a worker is at a model call, for all that is known here.
+fn is_asking_a_model(view: &RunView) -> bool {
+    let mut open = view.open_steps.iter();
+    view.run.lease().is_some() && open.any(|step| matches!(step.kind, StepKind::Model { .. }))
 }

@@ -359,6 +359,7 @@ fn plan() -> AgentPlan {
     AgentPlan {
         namespace: "default".into(),
         agent: "helper".into(),
+        description: String::new(),
         prompt: "Help.".into(),
         fallbacks: vec![ModelPlan { endpoint: "spare".into(), ..model.clone() }],
         model,

@@ -31,7 +31,7 @@ pub fn routes() -> Routes {
             capabilities,
         )
         .add(
-            Route::get("/metrics", Need::Oversee, "Figures for Prometheus.").answers(200, Shape::Text),
+            Route::get(super::METRICS, Need::Oversee, "Figures for Prometheus.").answers(200, Shape::Text),
             figures,
         )
         .add(
@@ -82,7 +82,7 @@ async fn capabilities(State(app): State<Arc<App>>, parameters: Parameters) -> Re
 async fn figures(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     parameters.only(&[])?;
     let text = metrics::text(&app.figures().await?);
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response())
 }
 

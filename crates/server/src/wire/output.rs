@@ -44,9 +44,15 @@ pub fn tell_how<'a>(output: &mut Output<'a>, task: &'a Task, telling: &'a Tellin
     put("priority", priority(task.request.priority).into());
     put("runtime.mode", "sequential".into());
     put("runtime.entry_agent", Cow::from(&task.request.agent));
+    // A task that a policy holds for is refused before it begins.
+    put("policies_matched", "0".into());
+    put("policies_enforced", "0".into());
     put("execution_order", agents.join(" -> ").into());
     put("agents_executed", runs.len().to_string().into());
     put("tokens_used_total", task.usage.total().to_string().into());
+    for (key, value) in costs(&task.usage, ["cost_micro_usd_total", "cost_incomplete"]) {
+        put(key, value);
+    }
     let estimates: Vec<u64> = runs.iter().filter_map(|run| estimate(&run.usage)).collect();
     if !estimates.is_empty() {
         put("tokens_estimated_total", estimates.iter().sum::<u64>().to_string().into());
@@ -88,6 +94,7 @@ fn of_agent<'a>(
         ("last_event", last_event(task, run, next).into()),
     ];
     values.extend(estimate(&run.usage).map(|tokens| ("estimated_tokens", tokens.to_string().into())));
+    values.extend(costs(&run.usage, ["cost_micro_usd", "cost_incomplete"]));
     if let (Some(next), RunState::Ok { output }) = (next, &run.state) {
         values.push(("message_to", Cow::from(&next.agent)));
         values.push(("message_content", bounded(output, MOST)));
@@ -107,12 +114,20 @@ fn of_last<'a>(task: &Task, telling: &Telling, last: &'a Run) -> Vec<(&'static s
         ("last_duration_ms", last.worked_ms.to_string().into()),
     ];
     values.extend(estimate(&last.usage).map(|tokens| ("last_estimated_tokens", tokens.to_string().into())));
+    values.extend(costs(&last.usage, ["last_cost_micro_usd", "last_cost_incomplete"]));
     values
 }
 
 /// Tokens that nobody counted. Where a vendor did, none were estimated.
 fn estimate(usage: &Usage) -> Option<u64> {
     usage.estimated.then(|| usage.total())
+}
+
+/// What it cost, where a price is known; and whether something is lacking in that.
+fn costs<'a>(usage: &Usage, [cost, incomplete]: [&'static str; 2]) -> Vec<(&'static str, Cow<'a, str>)> {
+    let known = usage.cost_micro_usd.map(|micros| (cost, micros.to_string().into()));
+    let lacking = usage.cost_incomplete.then(|| (incomplete, "true".into()));
+    known.into_iter().chain(lacking).collect()
 }
 
 /// What the task may use in all, where one agent does it. The agents of a system have one each, and the whole has none.

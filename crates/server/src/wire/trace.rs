@@ -146,6 +146,7 @@ fn item(base: TraceItem, body: &EventBody) -> TraceItem {
         EventBody::RunRetrying { failure, .. }
         | EventBody::AttemptEnded { end: AttemptEnd::Error { failure }, .. }
         | EventBody::TaskEnded { failure: Some(failure), .. } => failed(base, failure),
+        EventBody::RunEnded { usage, .. } => TraceItem { cost_micro_usd: usage.cost_micro_usd, ..base },
         EventBody::TaskAccepted { .. }
         | EventBody::AttemptStarted { .. }
         | EventBody::StepFinished(_)
@@ -155,7 +156,6 @@ fn item(base: TraceItem, body: &EventBody) -> TraceItem {
         | EventBody::RunReady { .. }
         | EventBody::InputAccepted { .. }
         | EventBody::MessageSent { .. }
-        | EventBody::RunEnded { .. }
         | EventBody::TaskEnded { .. }
         | EventBody::ResourceChanged(_)
         | EventBody::Unknown(_) => base,

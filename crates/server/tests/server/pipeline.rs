@@ -121,6 +121,7 @@ async fn its_output_has_every_key_that_is_known() {
     let mut expected = json!({
         "result": "executed", "system": "desk", "topic": "horses", "priority": "normal",
         "runtime.mode": "sequential", "runtime.entry_agent": "helper",
+        "policies_matched": "0", "policies_enforced": "0",
         "execution_order": "helper -> writer -> editor", "agents_executed": "3", "tokens_used_total": "21",
         "last_agent": "editor", "last_event": "task succeeded 21 tokens", "last_output": "a text",
         "last_duration_ms": "0", "last_tool_calls": "0", "last_steps": "1", "last_tokens_used": "7",
@@ -147,6 +148,36 @@ async fn its_output_has_every_key_that_is_known() {
         expected[format!("agent.{number}.message_content")] = json!(content);
     }
     assert_eq!(status["output"], expected);
+}
+
+#[tokio::test]
+async fn what_each_agent_cost_is_told_where_its_price_is_known() {
+    let place = desk().await;
+    let mut worker = Worker::new(&place).await;
+    assert_eq!(place.post("/v1/tasks", &task("report")).await.status, 201);
+    for (said, cost) in [("notes", Some(10)), ("a draft", None), ("a text", Some(30))] {
+        worker.cost_micro_usd = cost;
+        let held = worker.claim().await;
+        worker.finish(held, said).await;
+    }
+    let view = place.get("/v1/tasks/report").await.json();
+    let output = view["status"]["output"].as_object().unwrap();
+    let told: Vec<(&str, &str)> = output
+        .iter()
+        .filter(|(key, _)| key.contains("cost"))
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("agent.1.cost_micro_usd", "10"),
+        ("agent.3.cost_micro_usd", "30"),
+        ("cost_incomplete", "true"),
+        ("cost_micro_usd_total", "40"),
+        ("last_cost_micro_usd", "30"),
+    ];
+    assert_eq!(told, expected);
+    let trace = view["status"]["trace"].as_array().unwrap().iter();
+    let ends = trace.filter(|item| item["type"] == "agent_end").map(|item| &item["cost_micro_usd"]);
+    assert_eq!(ends.collect::<Vec<_>>(), [&json!(10), &Value::Null]);
 }
 
 /// A task of more events than are told.

@@ -81,6 +81,22 @@ pub async fn who_may_have_called_once_only_is_told_so(world: World) {
     assert!(!tells("search") && tells("pay"), "{said:?}");
 }
 
+pub async fn of_a_model_call_that_was_stopped_nobody_knows_the_cost(world: World) {
+    for stop in [World::cancel, World::expire] {
+        let asking = world.running().await;
+        world.must(stop(&world, &asking)).await;
+        assert!(world.task(asking.task.id).await.task.usage.cost_incomplete, "its model was being asked");
+        let calling = world.running().await;
+        world.must(world.journal(&calling, &asks_for_tools(&calling, &["search"]))).await;
+        world.must(stop(&world, &world.view(calling.run.id).await)).await;
+        assert!(!world.task(calling.task.id).await.task.usage.cost_incomplete, "its model had answered");
+        let sleeping = world.running().await;
+        world.must(world.sleep(&sleeping, later(&world, 60))).await;
+        world.must(stop(&world, &world.view(sleeping.run.id).await)).await;
+        assert!(!world.task(sleeping.task.id).await.task.usage.cost_incomplete, "nobody was asked");
+    }
+}
+
 pub async fn a_cancelled_run_can_not_be_written_by_its_worker(world: World) {
     let view = world.running().await;
     world.must(world.cancel(&view)).await;

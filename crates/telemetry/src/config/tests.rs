@@ -71,3 +71,10 @@ fn what_makes_no_sense_is_refused_by_name() {
         read(&[("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "2")]).unwrap_err();
     assert_eq!(error.variable, "OTEL_TRACES_SAMPLER_ARG");
 }
+
+#[test]
+fn the_latest_names_are_asked_for_in_a_list() {
+    let latest = |list: &str| read(&[("OTEL_SEMCONV_STABILITY_OPT_IN", list)]).unwrap().latest;
+    assert!(latest("gen_ai_latest_experimental") && latest("http, gen_ai_latest_experimental"));
+    assert!(!latest("http") && !latest("gen_ai_latest_experimental_2") && !read(&[]).unwrap().latest);
+}

@@ -28,6 +28,8 @@ pub struct Worker {
     claims: u64,
     /// Nobody counts its tokens.
     pub is_estimating: bool,
+    /// What each of its calls costs.
+    pub cost_micro_usd: Option<u64>,
 }
 
 impl Held {
@@ -60,6 +62,7 @@ impl Worker {
             caller: Caller { worker: NAME.to_owned(), incarnation },
             claims: 0,
             is_estimating: false,
+            cost_micro_usd: None,
         }
     }
 
@@ -176,7 +179,9 @@ impl Worker {
         let at = held.run.created_at;
         let mut step = Step::open(id, StepKind::model(&held.run.model), held.run.attempt, at);
         let estimated = self.is_estimating;
-        let usage = Usage { input_tokens: 3, output_tokens: 4, estimated, ..Usage::default() };
+        let cost_micro_usd = self.cost_micro_usd;
+        let usage =
+            Usage { input_tokens: 3, output_tokens: 4, estimated, cost_micro_usd, ..Usage::default() };
         step.state = StepState::Done { outcome: StepOutcome::Ok, at, took_ms: 5, usage };
         let text = Block::Text { text: "well".to_owned() };
         let entry =
