@@ -81,6 +81,10 @@ pub async fn start_server(
         listen: settings.get::<SocketAddr>(&table::LISTEN).unwrap_or(ServerConfig::default().listen),
         tls: tls(settings)?,
         insecure: settings.is_set(&table::INSECURE),
+        allow_origins: settings
+            .text(&table::ALLOW_ORIGIN)
+            .map(|origins| table::parts(origins).map(str::to_owned).collect())
+            .unwrap_or_default(),
         token_file: settings.text(&table::TOKEN_FILE).map(PathBuf::from),
         worker_token_file: settings.text(&table::WORKER_TOKEN_FILE).map(PathBuf::from),
         setup_token: setup_token(),

@@ -199,6 +199,24 @@ async fn what_is_not_there_yet_says_so_by_name() {
         let reply = place.post(&format!("/v1/tool-approvals/ta/{verb}"), &json!({"decidedBy": "me"})).await;
         check(&reply, 422, "not_available", "tool-approval/ta");
     }
+    let run =
+        json!({"kind": "EvalRun", "metadata": {"name": "er"}, "spec": {"dataset_ref": "d", "system": "s"}});
+    let made = place.post("/v1/eval-runs", &run).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    for (method, path, what) in [
+        ("POST", "/v1/eval-runs/er/start", "eval-run/er"),
+        ("GET", "/v1/eval-runs/er/compare", "eval-run/er"),
+        ("POST", "/v1/sessions/chat/turns", "session/chat"),
+        ("GET", "/v1/sessions/chat/stream", "session/chat"),
+        ("POST", "/v1/chat/completions", "OpenAI"),
+        ("POST", "/a2a", "A2A"),
+        ("GET", "/.well-known/agent-card.json", "A2A"),
+        ("GET", "/v1/sealing-key/public", "public key"),
+    ] {
+        check(&place.send(method, path, "", b"").await, 422, "not_available", what);
+    }
+    let changed = place.put("/v1/tool-approvals/ta", "if-match: *\r\n", &approval).await;
+    check(&changed, 405, "method_not_allowed", "does not take PUT");
     let worker = Worker::new(&place).await;
     let path = format!("/v1/workers/{}/status", worker.caller().worker);
     assert_eq!(place.get(&path).await.json()["status"]["standing"], "open");
