@@ -5,7 +5,9 @@ use ostler_kernel::{
     queue::{Priority, Requirements},
     retry::Jitter,
 };
-use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
+use ostler_spec::{
+    ApiVersion, GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec,
+};
 use ostler_store::{StoreExt, TaskRef};
 
 use super::create_task::without_trace;
@@ -36,8 +38,9 @@ impl Control {
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
         let annotations = without_trace(former.request.annotations.clone());
         let spec = change(self.spec_of(&former).await?)?;
-        let namespace = former.namespace;
-        self.create_task(NewTask { namespace, name: None, labels, annotations, spec, trace: None }).await
+        let (api_version, namespace) = (version_of(&former), former.namespace);
+        let again = NewTask { api_version, namespace, name: None, labels, annotations, spec, trace: None };
+        self.create_task(again).await
     }
 }
 
@@ -50,6 +53,12 @@ impl Control {
         let requirements = TaskRequirements { region, gpu: capabilities.contains("gpu"), model };
         Ok(TaskSpec { requirements, ..spec_of(task) })
     }
+}
+
+/// Whose words it was asked for in.
+pub(super) fn version_of(task: &Task) -> ApiVersion {
+    let is_theirs = task.request.api_version.as_deref() == Some(ApiVersion::Orloj.as_str());
+    if is_theirs { ApiVersion::Orloj } else { ApiVersion::Ostler }
 }
 
 fn spec_of(task: &Task) -> TaskSpec {
