@@ -8,7 +8,7 @@ mod support;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use support::{Up, agent, example, lines_of, slow_agent};
+use support::{Up, agent, example, lines_of, ostler, run, slow_agent};
 
 fn names(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
@@ -27,21 +27,35 @@ fn a_template_is_listed_run_and_deleted() {
     assert_eq!(up.ostler(["get", "tasks", "--templates", "-l", "team=none", "-o", "name"]).ok(), "");
     assert!(up.ostler(["get", "all", "-o", "name"]).ok().contains("task/daily-digest\n"));
     assert!(up.ostler(["describe", "task/daily-digest"]).ok().contains("What happened yesterday."));
+    let mut edit = ostler(up.folder());
+    let edited = run(edit.args(["edit", "task/daily-digest"]).env("EDITOR", "sed -i s/low/high/"));
+    assert_eq!(edited.ok(), "task/daily-digest edited\n");
+    assert_eq!(up.ostler(["get", "task", "daily-digest", "-o", "json"]).json()["spec"]["priority"], "high");
 
     let ran = up.ostler(["run", "task/daily-digest"]);
     assert!(ran.ok().contains("What happened yesterday."), "{ran:?}");
     assert!(ran.stderr.contains("task daily-digest-run-1 succeeded after"), "{ran:?}");
     assert_eq!(up.ostler(["run", "-d", "task/daily-digest"]).ok(), "daily-digest-run-2\n");
     up.wait_for_state("daily-digest-run-2", "succeeded");
+    up.ostler(["edit", "task/daily-digest-run-1"]).failed(2, &["never changes", "ostler retry"]);
     let made = up.ostler(["get", "tasks", "-l", "ostler.dev/source-task=daily-digest", "-o", "json"]).json();
     assert_eq!(names(&made), ["daily-digest-run-2", "daily-digest-run-1"]);
 
-    up.ostler(["delete", "task", "daily-digest-run-1"]).failed(2, &["is no template", "ostler archive"]);
+    let ended = up.ostler(["delete", "task", "daily-digest-run-1"]);
+    assert_eq!(ended.ok(), "task/daily-digest-run-1 deleted\n");
+    up.apply(&slow_agent()).ok();
+    up.ostler(["run", "-d", "slow", "hi", "--name", "going-on"]).ok();
+    for dry in [&["--dry-run"][..], &[]] {
+        let under_way = up.ostler([&["delete", "task/going-on"][..], dry].concat());
+        under_way.failed(2, &["task/going-on has not ended", "ostler cancel"]);
+    }
+    up.ostler(["cancel", "going-on"]).ok();
+    assert_eq!(up.ostler(["delete", "task/going-on"]).ok(), "task/going-on deleted\n");
     let deleted = up.ostler(["delete", "task/daily-digest", "--dry-run"]);
     assert_eq!(deleted.ok(), "task/daily-digest deleted (dry run)\n");
     let all = up.ostler(["delete", "-f", &manifest]);
     assert_eq!(all.ok(), "task/daily-digest deleted\nagent/digest deleted\nmodel-endpoint/mock deleted\n");
-    assert_eq!(names(&up.ostler(["get", "tasks", "-o", "json"]).json()).len(), 2, "what it made stays");
+    assert_eq!(names(&up.ostler(["get", "tasks", "-o", "json"]).json()).len(), 1, "what it made stays");
 }
 
 #[test]

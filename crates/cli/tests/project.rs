@@ -190,6 +190,11 @@ fn waiting_ends_with_what_was_waited_for_or_says_why_not() {
         .failed(5, &["task/two ended as cancelled", "ostler describe task/two"]);
     assert_eq!(up.ostler(["wait", "agent/nobody", "--for=deleted"]).ok(), "agent/nobody deleted\n");
     up.ostler(["wait", "agent/hello", "--for=succeeded"]).failed(2, &["neither succeed nor end"]);
+    up.ostler(["wait", "task/onee"]).failed(1, &["there is no task \"onee\"", "did you mean one?"]);
+    let never = up.ostler(["wait", "task/three", "--for=created", "--timeout", "300ms"]);
+    never.failed(8, &["task/three is not created after 300ms; it is not there"]);
+    assert_eq!(up.ostler(["wait", "task/one", "--for=created"]).ok(), "task/one created\n");
+    up.ostler(["wait", "worker/nobody", "--for=ready", "--timeout", "300ms"]).failed(8, &["it is not there"]);
     up.ostler(["wait", "task/one", "--for=luck"]).failed(2, &["FIELD=VALUE"]);
 }
 

@@ -31,6 +31,14 @@ fn an_agent_is_declared_run_and_looked_at() {
     );
     assert!(logs.stdout.lines().all(|line| line.starts_with("20") && line.contains('Z')), "{logs:?}");
 
+    let of_agent = up.ostler(["logs", "agent/hello"]);
+    assert!(of_agent.ok().lines().all(|line| line.contains(" first: ")), "{of_agent:?}");
+    assert!(of_agent.stdout.contains("task accepted for agent hello"), "{of_agent:?}");
+    assert_eq!(up.ostler(["logs", "task/first"]).stdout, logs.stdout);
+    up.ostler(["logs", "agent/hallo"]).failed(1, &["hallo", "did you mean hello?"]);
+    up.ostler(["logs", "-f", "agent/hello"]).failed(2, &["not followed"]);
+    up.ostler(["logs", "tool/x"]).failed(2, &["tools have no log"]);
+
     let trace = up.ostler(["trace", "first"]);
     assert!(trace.ok().contains("STEP") && trace.stdout.contains("model mock-1"), "{trace:?}");
     assert!(trace.stdout.contains('█') || trace.stdout.contains('▏'), "{trace:?}");

@@ -150,4 +150,9 @@ impl Client {
     pub async fn logs(&self, task: &str) -> Result<LogView, ClientError> {
         self.read(self.request_in_namespace(Method::GET, &["v1", "tasks", task, "logs"], &[])?).await
     }
+
+    /// The same of an agent, over its last tasks.
+    pub async fn agent_logs(&self, agent: &str) -> Result<LogView, ClientError> {
+        self.read(self.request_in_namespace(Method::GET, &["v1", "agents", agent, "logs"], &[])?).await
+    }
 }

@@ -92,6 +92,7 @@ fn told_change(task: &Task, change: Change, at: Timestamp) -> Write {
         kind,
         namespace,
         name,
+        api_version: task.request.api_version.clone(),
         change,
         version: task.version,
         labels: if change == Change::Deleted { Default::default() } else { labels() },

@@ -47,6 +47,8 @@ pub enum Seen {
 
 #[derive(Debug, Clone)]
 pub struct Gone {
+    /// Unless it was ours.
+    pub api_version: Option<String>,
     pub kind: Kind,
     pub namespace: String,
     pub name: String,
@@ -248,7 +250,8 @@ impl Watch {
         changed: &ResourceChanged,
         position: u64,
     ) -> Result<Option<Sight>, ControlError> {
-        let ResourceChanged { kind, namespace, name, change, version, labels, former_labels } = changed;
+        let ResourceChanged { kind, namespace, name, api_version, change, version, labels, former_labels } =
+            changed;
         let watched = &self.watched;
         if *kind != watched.kind.name() || !watched.is_in(namespace) || !watched.is_called(name) {
             return Ok(None);
@@ -257,8 +260,9 @@ impl Watch {
         if *change == Change::Deleted || !watched.labels.matches(labels) {
             // Of what was told in between, and is forgotten, the reader may have known it.
             let may_have_known = knew || position <= self.catches_up_to;
+            let (api_version, kind) = (api_version.clone(), watched.kind);
             let (namespace, name) = (namespace.clone(), name.clone());
-            let gone = Gone { kind: watched.kind, namespace, name, version: *version };
+            let gone = Gone { api_version, kind, namespace, name, version: *version };
             return Ok(may_have_known.then_some(Sight::Deleted(gone)));
         }
         if is_of_ended_task(changed) {

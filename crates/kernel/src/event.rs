@@ -118,6 +118,9 @@ pub struct ResourceChanged {
     pub kind: String,
     pub namespace: String,
     pub name: String,
+    /// As its manifest says, unless it is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     pub change: Change,
     /// Of a deleted one, its last.
     pub version: u64,

@@ -66,7 +66,7 @@ impl Message {
             from: self.to.clone(),
             to: to.to_owned(),
             branch: self.branch.clone(),
-            parent_branch: self.parent_branch.clone(),
+            parent_branch: Some(self.branch.clone()),
             parent: Some(self.id(task)),
             kind: MessageKind::TaskHandoff,
             content: content.to_owned(),

@@ -15,6 +15,9 @@ use crate::{
     task::forget::Forgotten,
 };
 
+/// The `apiVersion` of our own manifests. Another is kept where it was given, and goes without saying where it wasn't.
+pub const API_VERSION: &str = "ostler.dev/v1";
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResourceKey {
     pub kind: String,
@@ -116,6 +119,7 @@ fn told(resource: &StoredResource, former: Option<&StoredResource>, change: Chan
         kind,
         namespace,
         name,
+        api_version: foreign_version(&resource.document),
         change,
         version: resource.version,
         labels: if change == Change::Deleted { BTreeMap::new() } else { resource.labels() },
@@ -127,6 +131,12 @@ impl StoredResource {
     pub fn labels(&self) -> BTreeMap<String, String> {
         labels_in(&self.document)
     }
+}
+
+/// The `apiVersion` that a document has, unless that is ours.
+fn foreign_version(document: &serde_json::Value) -> Option<String> {
+    let version = document.get("apiVersion").and_then(serde_json::Value::as_str);
+    version.filter(|version| *version != API_VERSION).map(str::to_owned)
 }
 
 /// The labels that a document has.

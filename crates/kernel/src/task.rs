@@ -62,6 +62,9 @@ pub struct PastRun {
 /// What was asked for; never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRequest {
+    /// The `apiVersion` of its manifest, unless that is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// Who does it; of a system, who begins.
     pub agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -80,7 +80,7 @@ pub const CODES: &[ApiCode] = &[
         StatusCode::FORBIDDEN,
         "bad_origin",
         "The request comes from a page of another site.",
-        "Call the API from a program, or from a page that this server serves.",
+        "Call the API from a program, or from a page that this server serves; `--allow-origin` lets in the pages of another site.",
     ),
     api(
         StatusCode::FORBIDDEN,

@@ -20,6 +20,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// Serve others without TLS: something in front of the server has to see to that.
     pub insecure: bool,
+    /// Pages of other sites that may call with a token: each as `https://app.example`.
+    pub allow_origins: Vec<String>,
     /// Files that hold the tokens, shared by servers that stand for one another; without them, those of the data
     /// folder.
     pub token_file: Option<PathBuf>,
@@ -76,6 +78,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             tls: None,
             insecure: false,
+            allow_origins: Vec::new(),
             token_file: None,
             worker_token_file: None,
             setup_token: None,

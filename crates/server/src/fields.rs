@@ -17,6 +17,15 @@ impl Fields {
         Self::read(headers, body)
     }
 
+    /// The same where all of it may be left out.
+    pub fn begin_optional(parameters: Parameters, headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
+        if body.trim_ascii().is_empty() {
+            parameters.only(&[])?;
+            return Ok(Self(Map::new()));
+        }
+        Self::begin(parameters, headers, body)
+    }
+
     fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Problem> {
         manifest::expect_json(headers)?;
         match json::read(manifest::text(body)?)? {

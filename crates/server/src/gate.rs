@@ -31,6 +31,7 @@ use crate::{
     access::{Caller, Identity, Peer, SignIns, identify},
     auth::Token,
     body,
+    cors::{self, Origins},
     hosts::Hosts,
     limits::{Account, Limits, Payer, Permit, Rates, Streams, Within, counted, is_over},
     listen::{Phase, reached},
@@ -57,6 +58,8 @@ pub struct App {
     pub rates: Rates,
     pub streams: Arc<Streams>,
     pub hosts: Hosts,
+    /// Of other sites' pages, those that are let in.
+    pub origins: Origins,
     pub request_ids: RequestIds,
     pub phase: watch::Receiver<Phase>,
     /// One backup is made at a time: each needs as much room as the store.
@@ -107,24 +110,44 @@ impl Gate {
         if LinkServer::is_meant(request.uri().path()) {
             return Ok(self.answer_worker(request).await.map(Body::new));
         }
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let (method, began) = (parts.method.clone(), self.app.runtime.monotonic());
         let request_id = self.app.request_ids.of(&parts.headers);
-        let mut response = match self.admit(&mut parts, body, from).await {
-            Ok((body, caller)) => {
-                let response = self.serve(Request::from_parts(parts, body)).await;
-                if Streams::is_stream(&response) { self.follow(response, caller, from) } else { response }
-            }
-            Err(problem) => problem.into_response(),
+        let page = self.app.origins.of(&parts.headers);
+        let mut response = if page.is_some() && cors::is_preflight(&parts.method, &parts.headers) {
+            self.answer_preflight(&parts).unwrap_or_else(IntoResponse::into_response)
+        } else {
+            self.answer_asked(parts, body, from).await
         };
         if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
             problem.hide(&self.app.redactor);
             problem.render(&mut response, request_id.to_str().unwrap_or_default());
         }
+        if let Some(page) = page {
+            cors::show_to(page, &mut response);
+        }
         response.headers_mut().insert(REQUEST_ID, request_id);
         let took = self.app.runtime.monotonic().saturating_sub(began);
         self.app.requests.count(&method, response.status().as_u16(), took);
         Ok(response)
+    }
+
+    /// What a browser asks on its own, without saying on whose behalf.
+    fn answer_preflight(&self, parts: &Parts) -> Result<Response, Problem> {
+        let app = &*self.app;
+        app.hosts.check_host(&parts.uri, &parts.headers)?;
+        app.rates.take(app.runtime.monotonic())?;
+        Ok(cors::preflight(&parts.headers))
+    }
+
+    async fn answer_asked(&self, mut parts: Parts, body: Incoming, from: IpAddr) -> Response {
+        match self.admit(&mut parts, body, from).await {
+            Ok((body, caller)) => {
+                let response = self.serve(Request::from_parts(parts, body)).await;
+                if Streams::is_stream(&response) { self.follow(response, caller, from) } else { response }
+            }
+            Err(problem) => problem.into_response(),
+        }
     }
 
     /// A worker that dials has a token of its own, which opens nothing else.
@@ -162,7 +185,10 @@ impl Gate {
     /// Who asks, if they may be let in; nobody, where nobody need be known.
     async fn check(&self, parts: &mut Parts, from: IpAddr) -> Result<Option<Caller>, Problem> {
         let (app, path) = (&*self.app, parts.uri.path());
-        app.hosts.check(&parts.uri, &parts.headers)?;
+        match app.origins.of(&parts.headers) {
+            Some(_) => app.hosts.check_host(&parts.uri, &parts.headers).map(drop)?,
+            None => app.hosts.check(&parts.uri, &parts.headers)?,
+        }
         // Who looks after the server is not held up by those who use it too much.
         let is_counted = !matches!(path, routes::HEALTH | routes::READY);
         let now = app.runtime.monotonic();

@@ -26,18 +26,26 @@ impl Hosts {
         Self { listen, usual: listen.to_string(), schemes }
     }
 
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// By the name that it uses for us.
+    pub fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
         let host = host(uri, headers)?;
         if host != self.usual && !self.is_ours(host) {
             return Err(bad_host(&format!("this server is not called {host:?}")));
         }
+        Ok(host)
+    }
+
+    /// By the name that it uses for itself as well.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = self.check_host(uri, headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) => Ok(()),
             (Some(origin), None) if self.is_same_origin(origin.as_bytes(), host) => Ok(()),
             (Some(_), _) => {
                 let detail = "the request comes from a page of another site";
-                Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
+                Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail)
+                    .remedy("`--allow-origin` of the server lets in the pages of a site that it names"))
             }
         }
     }

@@ -13,6 +13,7 @@ mod listen;
 mod access;
 mod auth;
 mod body;
+mod cors;
 mod hosts;
 mod limits;
 mod request_id;

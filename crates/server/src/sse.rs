@@ -1,7 +1,7 @@
 //! Server-sent events: a task's log with the text as it comes beside it, watches of resources, and everything that
 //! happens. What has an id can be resumed behind it.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -10,8 +10,10 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderName, HeaderValue, header};
-use ostler_control::{ControlError, EventWatch, Feed, Follower, Gone, Seen, Sight, Told, Watch, WorkerWatch};
-use ostler_kernel::{Event, RunId, Runtime, runtime::BoxFuture};
+use ostler_control::{
+    ControlError, EventWatch, Feed, Follower, Gone, Place, Seen, Sight, Told, Watch, WorkerWatch,
+};
+use ostler_kernel::{Event, RunId, Runtime, resource::API_VERSION, runtime::BoxFuture};
 use ostler_link::Delta;
 use serde::Serialize;
 use serde_json::json;
@@ -160,12 +162,14 @@ pub struct EventStream {
     filter: EventFilter,
     /// What each event is called.
     name: &'static str,
+    /// What is still to be told of an event.
+    ready: VecDeque<Bytes>,
     _room: Permit,
 }
 
 impl EventStream {
     pub fn new(watch: EventWatch, workers: WorkerWatch, filter: EventFilter, room: Permit) -> Self {
-        Self { watch, workers, filter, name: "event", _room: room }
+        Self { watch, workers, filter, name: "event", ready: VecDeque::new(), _room: room }
     }
 
     /// The same under another name.
@@ -173,21 +177,32 @@ impl EventStream {
     pub fn called(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
+
+    /// In each of its words that is asked for. The last one has the id: whoever goes on behind it has heard the others.
+    fn tell(&mut self, event: &Event, place: Option<&Place>) {
+        let mut views = EventView::all(event, place);
+        views.retain(|view| self.filter.lets_through(view));
+        let last = views.len().saturating_sub(1);
+        for (number, view) in views.iter().enumerate() {
+            let id = if number == last { format!("id: {}\n", event.position) } else { String::new() };
+            let mut bytes = format!("{id}event: {}\ndata: ", self.name).into_bytes();
+            write_json(&mut bytes, view);
+            self.ready.push_back(bytes.into());
+        }
+    }
 }
 
 impl Source for EventStream {
     async fn next(&mut self) -> Result<(Bytes, Last), ControlError> {
         loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Ok((bytes, Last::No));
+            }
             tokio::select! {
                 biased;
                 next = self.watch.next() => {
                     let (event, place) = next?;
-                    let view = EventView::new(&event, place.as_ref());
-                    if self.filter.lets_through(&view) {
-                        let mut bytes = format!("id: {}\nevent: {}\ndata: ", event.position, self.name).into_bytes();
-                        write_json(&mut bytes, &view);
-                        return Ok((bytes.into(), Last::No));
-                    }
+                    self.tell(&event, place.as_ref());
                 }
                 worker = self.workers.next_turn() => {
                     let turn = WorkerTurn::new(&worker?);
@@ -234,11 +249,11 @@ fn sight(id: Option<u64>, sight: &Sight) -> Bytes {
     match sight {
         Sight::Added(seen) => write_seen(&mut bytes, "added", seen),
         Sight::Updated(seen) => write_seen(&mut bytes, "updated", seen),
-        Sight::Deleted(Gone { kind, namespace, name, version }) => {
+        Sight::Deleted(Gone { api_version, kind, namespace, name, version }) => {
             let metadata =
                 json!({ "name": name, "namespace": namespace, "resourceVersion": version.to_string() });
-            let resource =
-                json!({ "apiVersion": "ostler.dev/v1", "kind": kind.name(), "metadata": metadata });
+            let api_version = api_version.as_deref().unwrap_or(API_VERSION);
+            let resource = json!({ "apiVersion": api_version, "kind": kind.name(), "metadata": metadata });
             write_json(&mut bytes, &json!({ "type": "deleted", "resource": resource }));
         }
     }

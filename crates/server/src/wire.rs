@@ -1,6 +1,7 @@
 //! What goes over the wire, made from the kernel's types by plain conversions.
 
 pub mod event;
+pub mod history;
 pub mod list;
 pub mod log_line;
 pub mod message;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ostler_client::Client;
 use ostler_spec::Kind;
+use serde_json::Value;
 
 use super::{
     apply,
@@ -21,8 +22,8 @@ use crate::{
 
 /// Deletes declared objects: by name, by file, or by label
 ///
-/// Tasks under way keep the agent they were accepted with. Of tasks only templates are deleted; those that ran, or still
-/// do, are cancelled or archived. Of sessions only those that were declared are deleted; conversations stay.
+/// Tasks under way keep the agent they were accepted with. A task that has ended is forgotten by its name, with all it
+/// told; one under way has to be cancelled first. Of sessions only those that were declared are deleted; conversations stay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -65,7 +66,7 @@ Examples:
   ostler delete -f project/
   ostler delete agents -l team=sales --dry-run
   ostler delete tools --all -n playground
-  ostler delete task/daily-digest             a template
+  ostler delete task/daily-digest             a template, or a task that has ended
   ostler delete tasks --templates --all";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
@@ -93,7 +94,7 @@ async fn delete(
     let (title, name) = (target.title(), target.name.as_deref().unwrap_or_default());
     let done = match (target.kind, arguments.dry_run) {
         (Kind::Task, _) => match client.get(target.kind, name).await {
-            Ok(task) if !is_template(&task) => return Err(no_template(&title)),
+            Ok(task) if !is_template(&task) && !has_ended(&task) => return Err(under_way(&title)),
             Ok(_) if arguments.dry_run => Ok(()),
             Ok(_) => client.delete(target.kind, name).await,
             Err(error) => Err(error),
@@ -116,7 +117,7 @@ async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String
     let home = client.namespace().to_owned();
     match &wanted[..] {
         [Target { kind: Kind::Task, name: None }] if is_many && !arguments.templates => {
-            Err(CommandError::new(Exit::Usage, "of tasks, only templates are deleted")
+            Err(CommandError::new(Exit::Usage, "of tasks, only templates are deleted many at a time")
                 .with_remedy("--templates says that they are meant"))
         }
         [Target { kind: Kind::Task, name: None }] if is_many => {
@@ -165,7 +166,12 @@ fn declared(arguments: &Arguments, app: &App) -> Result<Vec<(String, Target)>, C
     Ok(kept.into_iter().rev().map(target).collect())
 }
 
-fn no_template(title: &str) -> CommandError {
-    CommandError::new(Exit::Usage, format!("{title} is no template, and tasks are not deleted"))
-        .with_remedy("`ostler cancel TASK` stops one, `ostler archive TASK` puts one away")
+fn has_ended(task: &Value) -> bool {
+    let phase = task.pointer("/status/phase").and_then(Value::as_str);
+    phase.is_some_and(|phase| matches!(phase, "Succeeded" | "Failed" | "DeadLetter"))
+}
+
+fn under_way(title: &str) -> CommandError {
+    CommandError::new(Exit::Usage, format!("{title} has not ended, and is not deleted under way"))
+        .with_remedy("`ostler cancel TASK` stops it, `ostler archive TASK` puts it away once it has ended")
 }

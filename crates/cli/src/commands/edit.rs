@@ -7,7 +7,11 @@ use ostler_spec::{Kind, Problem};
 use serde_json::Value;
 
 use self::session::Session;
-use super::{listing::name_of, missing, target::Target};
+use super::{
+    listing::{is_template, name_of},
+    missing,
+    target::Target,
+};
 use crate::{
     app::App,
     document,
@@ -22,7 +26,7 @@ use crate::{
 ///
 /// The editor is VISUAL, EDITOR or vi. With a mistake in it, or if somebody else has changed the object meanwhile, it
 /// opens again with what is wrong as a comment on top; what you wrote is kept. A text that was not changed, or that is
-/// empty, changes nothing.
+/// empty, changes nothing. Of tasks, templates are edited; those that were accepted never change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -37,7 +41,8 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   ostler edit agent hello
-  EDITOR='code --wait' ostler edit tool/lookup";
+  EDITOR='code --wait' ostler edit tool/lookup
+  ostler edit task/daily-digest               a template";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let target = Target::new(&arguments.kind, arguments.name)?;
@@ -45,13 +50,19 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         let message = format!("which {}? Give its name", target.kind.singular());
         return Err(CommandError::new(Exit::Usage, message));
     };
-    if matches!(target.kind, Kind::Task | Kind::Worker) {
+    if target.kind == Kind::Worker {
         let message = format!("{} are not edited", target.kind.plural());
         return Err(CommandError::new(Exit::Usage, message));
     }
     let client = app.client()?;
     let object =
         missing::or_explain(&client, target.kind, &name, client.get(target.kind, &name).await).await?;
+    if target.kind == Kind::Task && !is_template(&object) {
+        let message = format!("{} was accepted as it is, and never changes", target.title());
+        return Err(CommandError::new(Exit::Usage, message).with_remedy(format!(
+            "`ostler retry {name} --set KEY=VALUE` asks for it again with other input"
+        )));
+    }
     let mut session = Session::begin(app, &target, document::with_version(&object))?;
     let done = talk(app, &client, &target, &name, &mut session).await;
     session.end(done.is_ok());

@@ -6,14 +6,18 @@ use ostler_client::Client;
 use ostler_spec::{GoDuration, Kind};
 use serde_json::Value;
 
-use super::target::{Target, targets};
+use super::{
+    missing,
+    target::{Target, targets},
+};
 use crate::{app::App, error::CommandError, exit::Exit, kind_words::KindWords};
 
 /// Waits until objects are as they should be
 ///
 /// Ends with 0 once all of them are, with 8 if that takes too long. Who waits for a task to succeed and sees it end
-/// otherwise is told by the exit code of `run`: 3 failed, 4 dead letter, 5 cancelled. A server that restarts meanwhile
-/// is waited for too.
+/// otherwise is told by the exit code of `run`: 3 failed, 4 dead letter, 5 cancelled. A task that is not there is told at
+/// once, but with --for=created; workers and declared objects may still come. A server that restarts meanwhile is waited
+/// for too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -21,7 +25,7 @@ pub struct Arguments {
     #[arg(value_name = "KIND/NAME", required = true, value_parser = KindWords, hide_possible_values = true)]
     what: Vec<String>,
 
-    /// What to wait for: succeeded, ended, ready, deleted, or any field as status.phase=Running
+    /// What to wait for: created, succeeded, ended, ready, deleted, or any field as status.phase=Running
     #[arg(long = "for", value_name = "CONDITION", default_value = "ended")]
     condition: Condition,
 
@@ -36,6 +40,7 @@ Examples:
   ostler wait tasks one two three --timeout 1h
   ostler wait worker/gpu-1 --for=ready
   ostler wait task/report --for=status.state=waiting --timeout 30s
+  ostler wait task/nightly-run-7 --for=created && ostler logs -f nightly-run-7
   ostler delete agent hello && ostler wait agent/hello --for=deleted";
 
 /// Between two looks. One person who waits costs a server nothing.
@@ -43,11 +48,16 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Condition {
+    /// It is there.
+    Created,
     Succeeded,
     Ended,
     Ready,
     Deleted,
-    Field { pointer: String, value: String },
+    Field {
+        pointer: String,
+        value: String,
+    },
 }
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
@@ -99,7 +109,17 @@ async fn wait(
             }
             Err(error) if error.code() == Some("not_found") => match arguments.condition {
                 Condition::Deleted => return Ok(()),
-                _ => "not there".to_owned(),
+                // Nobody begins a task because somebody waits for it: the name is wrong, or it was forgotten.
+                Condition::Succeeded | Condition::Ended | Condition::Field { .. }
+                    if target.kind == Kind::Task =>
+                {
+                    return Err(missing::explain(client, target.kind, name, error).await);
+                }
+                Condition::Created
+                | Condition::Succeeded
+                | Condition::Ended
+                | Condition::Ready
+                | Condition::Field { .. } => "not there".to_owned(),
             },
             Err(error) if error.may_pass() => error.to_string(),
             Err(error) => return Err(error.into()),
@@ -144,6 +164,7 @@ impl Condition {
     fn holds(&self, object: &Value) -> bool {
         let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
         match self {
+            Condition::Created => true,
             Condition::Succeeded => phase == "Succeeded",
             Condition::Ended => matches!(phase, "Succeeded" | "Failed" | "DeadLetter"),
             Condition::Ready => phase == "Ready",
@@ -162,6 +183,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "created" => Ok(Condition::Created),
             "succeeded" => Ok(Condition::Succeeded),
             "ended" => Ok(Condition::Ended),
             "ready" => Ok(Condition::Ready),
@@ -171,7 +193,7 @@ impl FromStr for Condition {
                     let pointer = path.trim_start_matches('.').replace('~', "~0").replace('.', "/");
                     Ok(Condition::Field { pointer: format!("/{pointer}"), value: value.to_owned() })
                 }
-                _ => Err("expected succeeded, ended, ready, deleted, or FIELD=VALUE".to_owned()),
+                _ => Err("expected created, succeeded, ended, ready, deleted, or FIELD=VALUE".to_owned()),
             },
         }
     }
@@ -180,6 +202,7 @@ impl FromStr for Condition {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Condition::Created => f.write_str("created"),
             Condition::Succeeded => f.write_str("succeeded"),
             Condition::Ended => f.write_str("ended"),
             Condition::Ready => f.write_str("ready"),

@@ -18,6 +18,10 @@ pub fn config(settings: &Settings) -> ServerConfig {
             .zip(file(&table::TLS_KEY))
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         insecure: settings.is_set(&table::INSECURE),
+        allow_origins: settings
+            .text(&table::ALLOW_ORIGIN)
+            .map(|origins| table::parts(origins).map(str::to_owned).collect())
+            .unwrap_or_default(),
         token_file: file(&table::TOKEN_FILE),
         worker_token_file: file(&table::WORKER_TOKEN_FILE),
         setup_token: env::var(SETUP_TOKEN).ok().filter(|token| !token.is_empty()).map(SetupToken::new),

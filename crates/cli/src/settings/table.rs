@@ -132,6 +132,8 @@ settings! {
             "The key of the certificate, in PEM";
         INSECURE: "insecure", "insecure", "OSTLER_INSECURE", "", Some("false"), switch,
             "Serve other machines without TLS, because something in front of the server sees to it";
+        ALLOW_ORIGIN: "allow_origin", "allow-origin", "OSTLER_ALLOW_ORIGIN", "ORIGIN,...", None, origins,
+            "Other sites whose pages may call with a token, each as https://app.example; cookies count only from pages of the server's own";
         TOKEN_FILE: "tokens.api", "token-file", "OSTLER_TOKEN_FILE", "FILE", None, file,
             "Holds the token that clients show, the same for servers that share a store (without it, one in the data folder)";
         SETUP_TOKEN_FILE: "tokens.setup", "setup-token-file", "OSTLER_SETUP_TOKEN_FILE", "FILE", None, file,
@@ -327,6 +329,21 @@ fn labels(text: &str) -> Result<(), String> {
 fn servers(text: &str) -> Result<(), String> {
     parts(text)
         .try_for_each(|part| part.parse::<ServerAddress>().map(drop).map_err(|error| error.to_string()))
+}
+
+fn origins(text: &str) -> Result<(), String> {
+    parts(text).try_for_each(origin)
+}
+
+/// As a browser names the site of a page: nothing that stands for many, and no path.
+fn origin(text: &str) -> Result<(), String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':' | b'[' | b']');
+    if host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_plain)) {
+        return Ok(());
+    }
+    Err(format!("expected sites such as https://app.example, without a path or a *, found {text:?}"))
 }
 
 fn log_format(text: &str) -> Result<(), String> {

@@ -15,7 +15,7 @@ use ostler_kernel::Timestamp;
 use ostler_store::Hint;
 use tokio::sync::watch;
 
-use super::{Digest, Grant};
+use super::{Digest, Grant, Kept, Token, tokens::StandsFor};
 use crate::{Control, ControlError};
 
 /// What was shown.
@@ -136,11 +136,10 @@ impl Control {
 
     async fn find_holder(&self, proof: &Proof) -> Result<Option<Holder>, ControlError> {
         Ok(match proof {
-            Proof::Token(digest) => self.token_of(digest).await?.map(|kept| {
-                let token = kept.document;
-                let note_from = token.last_used_at.map_or(kept.created_at, |last| last.after(NOTED_EVERY));
-                Holder::new(kept.name, token.grant, token.expires_at, note_from)
-            }),
+            Proof::Token(digest) => match self.token_of(digest).await? {
+                Some(kept) => self.bearer(kept).await?,
+                None => None,
+            },
             Proof::SignIn(digest) => self.signed_in(digest).await?.map(|signed_in| {
                 let left = signed_in.lasts - signed_in.lasts / PROLONGED_AFTER;
                 let note_from = signed_in.expires_at.before(left);
@@ -148,6 +147,20 @@ impl Control {
                 Holder::new(user.name, user.document.grant, Some(signed_in.expires_at), note_from)
             }),
         })
+    }
+
+    /// Who shows this token: the one it was made for, or the user that it stands for, as they are now.
+    async fn bearer(&self, kept: Kept<Token>) -> Result<Option<Holder>, ControlError> {
+        let token = kept.document;
+        let note_from = token.last_used_at.map_or(kept.created_at, |last| last.after(NOTED_EVERY));
+        let (name, grant) = match token.stands_for {
+            None => (kept.name, token.grant),
+            Some(StandsFor { user, seal }) => match self.user(&user).await? {
+                Some(user) if user.document.seal == seal => (user.name, user.document.grant),
+                Some(_) | None => return Ok(None),
+            },
+        };
+        Ok(Some(Holder::new(name, grant, token.expires_at, note_from)))
     }
 
     /// Writes down that it was used, beside the request that used it.

@@ -5,7 +5,7 @@ use ostler_kernel::{Bundle, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Digest, Grant, Kept,
+    Digest, Grant, Kept, User,
     documents::{Internal, together},
     make_secret,
 };
@@ -25,6 +25,16 @@ pub struct Token {
     /// From then on it opens nothing.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
+    /// Whom it stands for: then it may what they may, as long as they are there with the password of then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stands_for: Option<StandsFor>,
+}
+
+/// A user, as one who has signed in is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StandsFor {
+    pub user: String,
+    pub seal: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -47,9 +57,54 @@ const PREFIX: &str = "ost_";
 /// More than anybody looks after.
 const MOST: usize = 10_000;
 
+/// Of those that stand for one user.
+const MOST_OWN: usize = 32;
+
 impl Control {
     /// Makes a token. What its holder has to show is given back here, and nowhere else.
     pub async fn create_token(&self, new: NewToken) -> Result<(Kept<Token>, String), ControlError> {
+        self.create_token_of(new, None).await
+    }
+
+    /// One that stands for a user, wherever they are not asked for their password.
+    pub async fn create_own_token(
+        &self,
+        user: &Kept<User>,
+        name: String,
+        expires_at: Timestamp,
+    ) -> Result<(Kept<Token>, String), ControlError> {
+        self.make_room(&user.name).await?;
+        let (grant, created_by) = (user.document.grant.clone(), user.name.clone());
+        let stands_for = StandsFor { user: user.name.clone(), seal: user.document.seal };
+        let new = NewToken { name, grant, created_by, expires_at: Some(expires_at) };
+        self.create_token_of(new, Some(stands_for)).await
+    }
+
+    /// Takes away those of a user's that end first, and may have ended, if there are too many.
+    async fn make_room(&self, user: &str) -> Result<(), ControlError> {
+        let mut own = Vec::new();
+        self.all_kept::<Token>(Internal::Token, |token| {
+            if token.document.stands_for.as_ref().is_some_and(|stands_for| stands_for.user == user) {
+                own.push((token.document.expires_at, token.name));
+            }
+        })
+        .await?;
+        own.sort();
+        let surplus = (own.len() + 1).saturating_sub(MOST_OWN);
+        for (_, name) in own.into_iter().take(surplus) {
+            match self.delete_token(&name).await {
+                Ok(()) | Err(ControlError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn create_token_of(
+        &self,
+        new: NewToken,
+        stands_for: Option<StandsFor>,
+    ) -> Result<(Kept<Token>, String), ControlError> {
         let NewToken { name, grant, created_by, expires_at } = new;
         if self.kept_behind::<Token>(Internal::Token, None, MOST).await?.len() >= MOST {
             let message = format!("there are {MOST} tokens already; delete those that nobody needs");
@@ -57,7 +112,7 @@ impl Control {
         }
         let secret = make_secret(PREFIX, &*self.runtime);
         let digest = Digest::of(secret.as_bytes());
-        let token = Token { digest, grant, created_by, last_used_at: None, expires_at };
+        let token = Token { digest, grant, created_by, last_used_at: None, expires_at, stands_for };
         let bundle = together(
             self.new_document(Internal::Token, &name, &token),
             self.new_document(Internal::TokenDigest, &digest.to_string(), &DigestOf { token: name.clone() }),

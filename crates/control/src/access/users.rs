@@ -1,5 +1,6 @@
 //! Users: people with a password of their own.
 
+use ostler_kernel::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -16,6 +17,9 @@ pub struct User {
     /// Drawn anew with each password. A sign-in counts as long as it names this one, so that none outlives the password
     /// that it was made with, nor goes over to another user of the same name.
     pub(super) seal: u64,
+    /// When something of it was changed last, if anything was.
+    #[serde(default)]
+    pub updated_at: Option<Timestamp>,
 }
 
 /// What of a user is to change.
@@ -104,6 +108,7 @@ impl Control {
                 changed.password = password.clone();
                 changed.seal = self.seal();
             }
+            changed.updated_at = Some(self.runtime.now());
             if self.commit_documents(user.replaced(Internal::User, &changed)).await? {
                 return self.user(name).await?.ok_or_else(|| missing(name));
             }
@@ -123,7 +128,7 @@ impl Control {
     }
 
     fn new_user(&self, grant: Grant, password: PasswordHash) -> User {
-        User { grant, password, seal: self.seal() }
+        User { grant, password, seal: self.seal(), updated_at: None }
     }
 
     fn seal(&self) -> u64 {

@@ -13,7 +13,7 @@ use ostler_kernel::{
     },
     trace::BadTraceParent,
 };
-use ostler_spec::{Kind, Metadata, Resource, Spec, TaskSpec};
+use ostler_spec::{ApiVersion, Kind, Metadata, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
@@ -27,6 +27,8 @@ use crate::{
 /// A task as someone asks for it.
 #[derive(Debug, Clone)]
 pub struct NewTask {
+    /// Whose words its manifest is in; it is told in them.
+    pub api_version: ApiVersion,
     pub namespace: String,
     /// Made up if there is none.
     pub name: Option<String>,
@@ -73,10 +75,11 @@ pub struct Created {
 impl NewTask {
     /// None if the resource is not a Task.
     pub fn from_resource(resource: Resource) -> Option<Self> {
+        let api_version = resource.api_version;
         let Spec::Task(spec) = resource.spec else { return None };
         let name = Some(resource.metadata.name).filter(|name| !name.is_empty());
         let Metadata { namespace, labels, annotations, .. } = resource.metadata;
-        Some(Self { namespace, name, labels, annotations, spec, trace: None })
+        Some(Self { api_version, namespace, name, labels, annotations, spec, trace: None })
     }
 }
 
@@ -195,6 +198,7 @@ impl Control {
     fn request(&self, new: &NewTask, doer: &Doer) -> TaskRequest {
         let spec = &new.spec;
         TaskRequest {
+            api_version: (new.api_version != ApiVersion::Ostler).then(|| new.api_version.to_string()),
             agent: doer.first.agent.clone(),
             system: doer.system.clone(),
             plan: doer.first.plan,

@@ -6,7 +6,7 @@ use ostler_store::{StoreExt, TaskFilter, TaskRef};
 
 use super::{
     create_task::without_trace,
-    retry::{ORLOJ_SOURCE_NAMESPACE, ORLOJ_SOURCE_TASK, SOURCE_TASK},
+    retry::{ORLOJ_SOURCE_NAMESPACE, ORLOJ_SOURCE_TASK, SOURCE_TASK, version_of},
 };
 use crate::{Control, ControlError, Created, NewTask};
 
@@ -26,6 +26,7 @@ impl Control {
         source.spec.idempotency_key = idempotency_key;
         source.labels.insert(SOURCE_TASK.to_owned(), name.to_owned());
         if api_version == ApiVersion::Orloj {
+            source.api_version = api_version;
             source.labels.insert(ORLOJ_SOURCE_TASK.to_owned(), name.to_owned());
             source.labels.insert(ORLOJ_SOURCE_NAMESPACE.to_owned(), namespace.to_owned());
         }
@@ -48,18 +49,27 @@ impl Control {
             if !task.state.is_terminal() {
                 return Err(ControlError::NotEnded { name: task.name, state: task.state.name() });
             }
+            let api_version = version_of(&task);
             let (spec, labels) = (self.spec_of(&task).await?, task.request.labels);
             let (namespace, annotations) = (task.namespace, without_trace(task.request.annotations));
-            return Ok(NewTask { namespace, name: None, labels, annotations, spec, trace: None });
+            return Ok(NewTask {
+                api_version,
+                namespace,
+                name: None,
+                labels,
+                annotations,
+                spec,
+                trace: None,
+            });
         }
         match self.resource(Kind::Task, namespace, name).await? {
-            Some(Resource { metadata, spec: Spec::Task(mut spec), .. }) => {
+            Some(Resource { api_version, metadata, spec: Spec::Task(mut spec), .. }) => {
                 spec.mode = TaskMode::Run;
                 // Each is a task of its own.
                 spec.idempotency_key = None;
                 let (namespace, labels) = (metadata.namespace, metadata.labels);
                 let annotations = without_trace(metadata.annotations);
-                Ok(NewTask { namespace, name: None, labels, annotations, spec, trace: None })
+                Ok(NewTask { api_version, namespace, name: None, labels, annotations, spec, trace: None })
             }
             _ => Err(ControlError::NotFound { kind: "task", name: name.to_owned() }),
         }

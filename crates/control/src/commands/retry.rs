@@ -5,7 +5,9 @@ use ostler_kernel::{
     queue::{Priority, Requirements},
     retry::Jitter,
 };
-use ostler_spec::{GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec};
+use ostler_spec::{
+    ApiVersion, GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec,
+};
 use ostler_store::{StoreExt, TaskRef};
 
 use super::create_task::{key_is_used, without_trace};
@@ -36,10 +38,9 @@ impl Control {
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
         let annotations = without_trace(former.request.annotations.clone());
         let spec = change(self.spec_of(&former).await?)?;
-        let (namespace, name) = (former.namespace, None);
-        let created =
-            self.create_task(NewTask { namespace, name, labels, annotations, spec, trace: None }).await?;
-        created.of_source(&former.name)
+        let (api_version, namespace) = (version_of(&former), former.namespace);
+        let again = NewTask { api_version, namespace, name: None, labels, annotations, spec, trace: None };
+        self.create_task(again).await?.of_source(&former.name)
     }
 }
 
@@ -66,6 +67,12 @@ impl Control {
         let requirements = TaskRequirements { region, gpu: capabilities.contains("gpu"), model };
         Ok(TaskSpec { requirements, ..spec_of(task) })
     }
+}
+
+/// Whose words it was asked for in.
+pub(super) fn version_of(task: &Task) -> ApiVersion {
+    let is_theirs = task.request.api_version.as_deref() == Some(ApiVersion::Orloj.as_str());
+    if is_theirs { ApiVersion::Orloj } else { ApiVersion::Ostler }
 }
 
 fn spec_of(task: &Task) -> TaskSpec {

@@ -15,6 +15,11 @@ pub async fn identify(app: &App, method: &Method, headers: &HeaderMap) -> Result
         return by_token(app, token).await;
     }
     match app.sign_ins.cookies.read(headers) {
+        // A page of another site was let in to show a token: what its browser has for us is not its own.
+        Some(_) if app.origins.of(headers).is_some() => {
+            Err(Problem::unauthorized("a cookie counts only from a page of this server")
+                .remedy("show a token: `Authorization: Bearer <token>`"))
+        }
         Some(secret) => by_cookie(app, secret, method, headers).await,
         None => Err(Problem::unauthorized("the request has no token")),
     }

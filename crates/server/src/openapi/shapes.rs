@@ -132,17 +132,37 @@ fn capabilities() -> Value {
     object(&[("generated_at", text()), ("capabilities", list_of(one))])
 }
 
+/// Of messages. Of those that wait for an approval it is told only where there is one.
+const METRICS: [&str; 12] = [
+    "messages",
+    "queued",
+    "running",
+    "retrypending",
+    "succeeded",
+    "deadletter",
+    "in_flight",
+    "retry_count",
+    "deadletters",
+    "latency_ms_avg",
+    "latency_ms_p95",
+    "latency_sample_size",
+];
+
 fn metrics() -> Value {
-    let counts = ["messages", "queued", "running", "retrypending", "succeeded", "deadletter", "in_flight"];
-    let members: Vec<(&str, Value)> = counts.iter().map(|name| (*name, number())).collect();
-    let totals = object(&members);
+    let totals = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name, text()));
+        let counts = METRICS.iter().map(|name| (*name, number()));
+        let mut totals = object(&names.chain(counts).collect::<Vec<_>>());
+        totals["properties"]["waitingapproval"] = number();
+        totals
+    };
     object(&[
         ("name", text()),
         ("namespace", text()),
         ("generated_at", text()),
-        ("totals", totals.clone()),
-        ("per_agent", list_of(totals.clone())),
-        ("per_edge", list_of(totals)),
+        ("totals", totals(&[])),
+        ("per_agent", list_of(totals(&["agent"]))),
+        ("per_edge", list_of(totals(&["from_agent", "to_agent"]))),
     ])
 }
 

@@ -30,17 +30,94 @@ pub fn routes() -> Routes {
         entries,
     );
     let delivered = "Takes what a webhook delivers.";
-    let routes = routes.add(
-        Route::post("/v1/webhook-deliveries/{name}", Need::Write, delivered)
-            .carries(Body::Optional("Delivery")),
-        deliver,
-    );
+    let routes = routes
+        .add(
+            Route::post("/v1/webhook-deliveries/{name}", Need::Write, delivered)
+                .carries(Body::Optional("Delivery")),
+            deliver,
+        )
+        .merge(of_the_server())
+        .merge(of_sessions())
+        .merge(of_eval_runs());
     decisions.into_iter().fold(routes, |routes, (kind, verb, summary)| {
         let path = format!("/v1/{}/{{name}}/{verb}", kind.plural());
         let route =
             Route::post(path, Need::Write, summary).takes(&[NAMESPACE]).carries(Body::Optional("Decision"));
         routes.add(route, move |app, name, parameters| decide(kind, app, name, parameters))
     })
+}
+
+/// What belongs to no resource.
+fn of_the_server() -> Routes {
+    let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary);
+    let post = |path: &str, summary: &str| {
+        Route::post(path, Need::Write, summary).carries(Body::Optional("Anything"))
+    };
+    let chat = "the chat interface of OpenAI";
+    let (agents, card) = ("being called by other agents (A2A)", "/.well-known/agent-card.json");
+    [
+        (
+            get("/v1/sealing-key/public", "The key that secrets are sealed for."),
+            "sealing secrets by a public key",
+        ),
+        (post("/v1/chat/completions", "Asks a system in the words of OpenAI."), chat),
+        (post("/a2a", "Takes what another agent asks for."), agents),
+        (get("/v1/a2a/agents", "Agents elsewhere that are known here."), agents),
+        (get(card, "What this server says of itself to other agents."), agents),
+    ]
+    .into_iter()
+    .fold(Routes::new(), |routes, (route, what)| routes.add(route, move || async move { not_built(what) }))
+}
+
+/// Conversations as things to write to; they go on by tasks that name them.
+fn of_sessions() -> Routes {
+    let path = |verb: &str| format!("/v1/sessions/{{name}}/{verb}");
+    let get = |verb: &str, summary: &str| Route::get(path(verb), Need::Read, summary).takes(&[NAMESPACE]);
+    let post = |verb: &str, summary: &str| {
+        Route::post(path(verb), Need::Write, summary).takes(&[NAMESPACE]).carries(Body::Optional("Anything"))
+    };
+    [
+        post("turns", "Says something in a conversation."),
+        get("events", "What happened in a conversation."),
+        get("stream", "A conversation, live."),
+        post("pause", "Holds a conversation."),
+        post("resume", "Lets a conversation go on."),
+        post("cancel", "Ends a conversation."),
+    ]
+    .into_iter()
+    .fold(Routes::new(), |routes, route| routes.add(route, converse))
+}
+
+fn of_eval_runs() -> Routes {
+    let path = |verb: &str| format!("/v1/{}/{{name}}/{verb}", Kind::EvalRun.plural());
+    let get = |verb: &str, summary: &str| Route::get(path(verb), Need::Read, summary).takes(&[NAMESPACE]);
+    let post = |verb: &str, summary: &str| {
+        Route::post(path(verb), Need::Write, summary).takes(&[NAMESPACE]).carries(Body::Optional("Anything"))
+    };
+    [
+        post("start", "Begins an evaluation."),
+        post("cancel", "Ends an evaluation."),
+        post("annotate", "Says what a person thinks of a result."),
+        post("finalize", "Closes an evaluation."),
+        get("compare", "An evaluation beside another."),
+        get("export", "An evaluation as a file."),
+    ]
+    .into_iter()
+    .fold(Routes::new(), |routes, route| routes.add(route, evaluate))
+}
+
+async fn converse(Name(name): Name, parameters: Parameters) -> Result<Response, Problem> {
+    parameters.namespace_or_default()?;
+    not_built(&format!("session/{name}: talking in a session"))
+        .map_err(|problem| problem.remedy("POST /v1/tasks with `session` goes on with one"))
+}
+
+async fn evaluate(
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    refuse(Kind::EvalRun, &app, &name, &parameters, "running an evaluation").await
 }
 
 async fn entries(
@@ -55,8 +132,7 @@ async fn entries(
 
 async fn deliver(parameters: Parameters) -> Result<Response, Problem> {
     parameters.only(&[])?;
-    let detail = "taking deliveries of webhooks is not available in this version";
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail))
+    not_built("taking deliveries of webhooks")
 }
 
 async fn decide(
@@ -78,6 +154,10 @@ async fn refuse(
 ) -> Result<Response, Problem> {
     let found = app.control.resource(kind, parameters.namespace_or_default()?, name).await?;
     found.ok_or_else(|| Problem::not_found(kind.name(), name))?;
-    let detail = format!("{}/{name}: {what} is not available in this version", kind.singular());
+    not_built(&format!("{}/{name}: {what}", kind.singular()))
+}
+
+fn not_built(what: &str) -> Result<Response, Problem> {
+    let detail = format!("{what} is not available in this version");
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail))
 }

@@ -11,6 +11,7 @@ macro_rules! parameters {
 parameters! {
     NAMESPACE = "namespace": Text, "The namespace; by default `default`.";
     SCOPE = "namespace": Text, "The namespace, or `*` for all of them; by default `default`.";
+    EVENT_SCOPE = "namespace": Text, "The namespace; without one, all that the caller is let into.";
     LIMIT = "limit": Limit, "How many at most; by default 100.";
     AFTER = "after": Text, "The `continue` of the page before, or the name of its last item in a list of one namespace.";
     LABEL_SELECTOR = "labelSelector": Text, "Only those with these labels: `k=v`, `k!=v`, `k`, `!k`, separated by commas.";

@@ -63,15 +63,20 @@ fn routes_of(kind: Kind) -> Routes {
                 .takes(&[NAMESPACE])
                 .answers(200, Shape::Resource(kind)),
             move |app, name, parameters| read(kind, app, name, parameters),
-        )
-        .add(
-            Route::put(&one, change, format!("Replaces a resource of kind {kind}, or renames it."))
-                .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
-                .heeds(&[IF_MATCH])
-                .carries(Body::Manifest(kind))
-                .answers(200, Shape::Resource(kind)),
-            move |app, name, parameters, headers, body| replace(kind, app, name, parameters, headers, body),
-        )
+        );
+    let replaced = Route::put(&one, change, format!("Replaces a resource of kind {kind}, or renames it."))
+        .takes(&[NAMESPACE, DRY_RUN, DRY_RUN_CAMEL])
+        .heeds(&[IF_MATCH])
+        .carries(Body::Manifest(kind))
+        .answers(200, Shape::Resource(kind));
+    let routes = match kind {
+        // What is asked for doesn't become something else while somebody decides about it.
+        Kind::ToolApproval => routes,
+        _ => routes.add(replaced, move |app, name, parameters, headers, body| {
+            replace(kind, app, name, parameters, headers, body)
+        }),
+    };
+    let routes = routes
         .add(
             Route::delete(&one, change, format!("Deletes a resource of kind {kind}."))
                 .takes(&[NAMESPACE])

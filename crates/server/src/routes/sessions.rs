@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use ostler_control::store::SessionPlace;
-use ostler_kernel::{Session, session::last_use};
+use ostler_kernel::{Session, resource::API_VERSION, session::last_use};
 use ostler_spec::Kind;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl<'a> SessionView<'a> {
         let key = session.key.as_deref().unwrap_or_default();
         let (uid, created_at) = (session.id.to_string(), session.id.made_at().to_string());
         Self {
-            api_version: "ostler.dev/v1",
+            api_version: API_VERSION,
             kind: Kind::Session.name(),
             metadata: Metadata { name: key, namespace: &session.namespace, uid, created_at },
             status: Status {

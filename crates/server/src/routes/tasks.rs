@@ -109,12 +109,13 @@ fn tellings() -> Routes {
             Route::put(
                 "/v1/tasks/{task}/status",
                 Need::Report,
-                "Refused: a task's status follows from its runs.",
+                "The phase Failed cancels a task; any other status follows from its runs, and is refused.",
             )
             .takes(&[NAMESPACE])
             .heeds(&[IF_MATCH])
-            .carries(Body::Json("StatusReport")),
-            observe::refuse_status,
+            .carries(Body::Json("StatusReport"))
+            .answers(200, Shape::Resource(Kind::Task)),
+            commands::put_status,
         )
         .add(
             get("/v1/tasks/{task}/steps", "What was done for a task, step by step.")

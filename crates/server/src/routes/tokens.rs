@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use ostler_control::access::{Grant, Kept, NewToken, Token};
-use ostler_kernel::Timestamp;
+use ostler_control::access::{Grant, Kept, NewToken, Proof, Token, make_secret};
+use ostler_kernel::{Runtime, Timestamp};
 use ostler_spec::GoDuration;
 use serde::Serialize;
 
@@ -42,6 +42,16 @@ pub fn routes() -> Routes {
                 .carries(Body::Json("NewToken"))
                 .answers(201, Shape::Json("Token")),
             create,
+        )
+        .add(
+            Route::post(
+                "/v1/auth/cli-token",
+                Need::SignIn,
+                "Makes a token that stands for who is signed in.",
+            )
+            .carries(Body::Optional("NewOwnToken"))
+            .answers(201, Shape::Json("Token")),
+            create_own,
         )
         .add(
             Route::delete("/v1/tokens/{name}", need, "Takes a token away: it opens nothing any more.")
@@ -108,10 +118,53 @@ async fn create(
     fields.end()?;
     let new = NewToken { name, grant, created_by: caller.name().to_owned(), expires_at };
     let (kept, secret) = app.control.create_token(new).await?;
+    Ok(shown_once(&kept, &secret, &caller))
+}
+
+/// How long a token lasts that stands for a user, if no end is asked for, and at most.
+const OWN_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const OWN_LASTS_AT_MOST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// For the command line of whoever has signed in.
+async fn create_own(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let Some(Proof::SignIn(_)) = caller.proof() else {
+        let detail = "a token makes no other; only a user who has signed in gets one that stands for them";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
+            .remedy("an admin makes tokens for programs with POST /v1/tokens"));
+    };
+    let mut fields = Fields::begin_optional(parameters, &headers, &body)?;
+    let name = fields.text(&["name"])?.unwrap_or_else(|| made_up_name(&caller, &*app.runtime));
+    check_name(&name).map_err(|message| invalid("name", &message))?;
+    let now = app.runtime.now();
+    let expires_at = expiry(&mut fields, now)?.unwrap_or_else(|| now.after(OWN_LASTS));
+    fields.end()?;
+    if expires_at > now.after(OWN_LASTS_AT_MOST) {
+        return Err(invalid("expires_at", &"expected a moment within 90 days"));
+    }
+    let user = app.control.user(caller.name()).await?;
+    let user = user.ok_or_else(|| Problem::not_found("user", caller.name()))?;
+    let (kept, secret) = app.control.create_own_token(&user, name, expires_at).await?;
+    Ok(shown_once(&kept, &secret, &caller))
+}
+
+/// Tells whose it is, and is not there yet.
+fn made_up_name(caller: &Caller, runtime: &dyn Runtime) -> String {
+    let letters = make_secret("", runtime);
+    let user: String = caller.name().chars().take(64).collect();
+    format!("{user}-cli-{}", &letters[..letters.len().min(10)])
+}
+
+fn shown_once(kept: &Kept<Token>, secret: &str, caller: &Caller) -> Response {
     telemetry::token_created(&kept.name, caller.name());
-    let mut response = answer(StatusCode::CREATED, &View { token: Some(&secret), ..View::of(&kept) });
+    let mut response = answer(StatusCode::CREATED, &View { token: Some(secret), ..View::of(kept) });
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 async fn delete(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
-use ostler_control::access::{Grant, Kept, Namespaces, Role, User, UserChange};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use ostler_control::access::{Grant, Kept, Namespaces, Role, User, UserChange, make_secret};
 use serde::Serialize;
 
 use super::{
@@ -36,7 +36,13 @@ pub fn routes() -> Routes {
             list,
         )
         .add(
-            Route::post(all, need, "Makes a user.").carries(Body::Json("NewUser")).answers(201, user),
+            Route::post(
+                all,
+                need,
+                "Makes a user; a password that is not given is made up, and shown this once.",
+            )
+            .carries(Body::Json("NewUser"))
+            .answers(201, user),
             create,
         )
         .add(Route::get(one, need, "A user.").answers(200, user), read)
@@ -55,15 +61,29 @@ pub fn routes() -> Routes {
 #[derive(Serialize)]
 pub struct View<'a> {
     name: &'a str,
+    /// The same: each of the two is read somewhere.
+    username: &'a str,
     #[serde(flatten)]
     grant: &'a Grant,
     created_at: String,
+    updated_at: String,
+    /// One that was made up, shown once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password: Option<&'a str>,
 }
 
 impl<'a> View<'a> {
     pub fn of(user: &'a Kept<User>) -> Self {
         let Kept { name, created_at, document, .. } = user;
-        Self { name, grant: &document.grant, created_at: created_at.to_string() }
+        let User { grant, updated_at, .. } = document;
+        Self {
+            name,
+            username: name,
+            grant,
+            created_at: created_at.to_string(),
+            updated_at: updated_at.unwrap_or(*created_at).to_string(),
+            password: None,
+        }
     }
 }
 
@@ -97,17 +117,26 @@ async fn create(
 ) -> Result<Response, Problem> {
     let mut fields = Fields::begin(parameters, &headers, &body)?;
     let name = fields.checked(&["name", "username"], check_name)?;
-    let password = fields.checked(&["password"], check_password)?;
+    let given = fields.text(&["password"])?;
+    if let Some(password) = &given {
+        check_password(password).map_err(|message| Problem::invalid_body("password", message))?;
+    }
     let grant = grant(&mut fields)?;
     fields.end()?;
     if app.control.user(&name).await?.is_some() {
         let detail = format!("there is a user {name:?} already");
         return Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));
     }
+    // Nobody has to think of one: who is told it changes it.
+    let made_up = given.is_none().then(|| make_secret("", &*app.runtime));
+    let password = given.or_else(|| made_up.clone()).unwrap_or_default();
     let hash = app.sign_ins.passwords.hash(password, &*app.runtime).await?;
     let user = app.control.create_user(&name, grant, hash).await?;
     telemetry::user_created(&name, caller.name());
-    Ok(answer(StatusCode::CREATED, &View::of(&user)))
+    let view = View { password: made_up.as_deref(), ..View::of(&user) };
+    let mut response = answer(StatusCode::CREATED, &view);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
 }
 
 /// The least, unless more is said.

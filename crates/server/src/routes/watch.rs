@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::HeaderMap;
-use ostler_control::Watched;
+use ostler_control::{Watched, access::Namespaces};
 use ostler_kernel::Selector;
 use ostler_spec::Kind;
 
 use super::{
     parameter::{
-        KIND, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, NAME, RESOURCE_VERSION, SCOPE, SINCE, SOURCE, TYPE,
-        USER_AGENT,
+        EVENT_SCOPE, KIND, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, NAME, RESOURCE_VERSION, SCOPE, SINCE,
+        SOURCE, TYPE, USER_AGENT,
     },
     table::{Need, Route, Routes, Shape},
 };
@@ -27,7 +27,7 @@ use crate::{
 pub fn routes() -> Routes {
     Routes::new().add(
         Route::get("/v1/events/watch", Need::Read, "Everything that happens, live.")
-            .takes(&[SINCE, SOURCE, TYPE, KIND, NAME, SCOPE])
+            .takes(&[SINCE, SOURCE, TYPE, KIND, NAME, EVENT_SCOPE])
             .heeds(&[LAST_EVENT_ID, USER_AGENT])
             .answers(200, Shape::Events),
         events,
@@ -80,10 +80,7 @@ async fn events(
         r#type: text("type"),
         kind: text("kind"),
         name: text("name"),
-        namespace: match parameters.scope()? {
-            Scope::One(namespace) => Some(namespace),
-            Scope::All => None,
-        },
+        namespaces: namespaces(&parameters)?,
         shows_workers: parameters.caller()?.check_all_namespaces().is_ok(),
     };
     let after = match last_event_id(&headers)? {
@@ -94,4 +91,15 @@ async fn events(
     let watch = app.control.watch_events(after).await?;
     let workers = app.control.watch_workers(None, Selector::default());
     Ok(sse::stream(&app, sse::EventStream::new(watch, workers, filter, room).called(dialect.event_name())))
+}
+
+/// The one that is named, or else all that the caller is let into.
+fn namespaces(parameters: &Parameters) -> Result<Namespaces, Problem> {
+    match parameters.get("namespace") {
+        None => Ok(parameters.caller()?.grant().namespaces.clone()),
+        Some(_) => Ok(match parameters.scope()? {
+            Scope::One(namespace) => Namespaces::from(vec![namespace]),
+            Scope::All => Namespaces::All,
+        }),
+    }
 }

@@ -1,7 +1,9 @@
 //! An event of the log of all, as those who watch everything see it.
 
-use ostler_control::{Phase, Place, WorkerView};
-use ostler_kernel::{Event, EventBody, TaskState, event::ResourceChanged, run::AttemptEnd};
+use ostler_control::{Phase, Place, WorkerView, access::Namespaces};
+use ostler_kernel::{
+    Event, EventBody, TaskState, event::ResourceChanged, message::MessageKind, run::AttemptEnd,
+};
 use serde::Serialize;
 
 use super::log_line;
@@ -23,20 +25,25 @@ pub struct EventView<'a> {
 }
 
 /// Which events someone wants.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventFilter {
     pub source: Option<String>,
     pub r#type: Option<String>,
     pub kind: Option<String>,
     pub name: Option<String>,
-    pub namespace: Option<String>,
+    /// Those that are shown, whatever else is asked for.
+    pub namespaces: Namespaces,
     /// Whether the caller is told of workers.
     pub shows_workers: bool,
 }
 
 impl<'a> EventView<'a> {
-    pub fn new(event: &'a Event, place: Option<&'a Place>) -> Self {
-        let action = action(&event.body);
+    /// An event in every word it goes by elsewhere.
+    pub fn all(event: &'a Event, place: Option<&'a Place>) -> Vec<Self> {
+        actions(&event.body).into_iter().map(|action| Self::new(event, action, place)).collect()
+    }
+
+    fn new(event: &'a Event, action: &'static str, place: Option<&'a Place>) -> Self {
         let (source, family, kind) = match &event.body {
             EventBody::ResourceChanged(ResourceChanged { kind, .. }) => {
                 ("apiserver", "resource", kind.as_str())
@@ -55,7 +62,7 @@ impl<'a> EventView<'a> {
             name,
             namespace,
             action,
-            message: log_line::what(&event.body),
+            message: message(action, &event.body),
             data: &event.body,
         }
     }
@@ -108,13 +115,31 @@ impl EventFilter {
         let is = |wanted: &Option<String>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
         };
-        let is_exactly =
-            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         is(&self.source, view.source)
             && is(&self.r#type, &view.r#type)
             && is(&self.kind, view.kind)
-            && is_exactly(&self.name, view.name)
-            && is_exactly(&self.namespace, view.namespace)
+            && self.name.as_ref().is_none_or(|wanted| wanted == view.name)
+            && self.namespaces.has(view.namespace)
+    }
+}
+
+/// A worker that takes a run is given it and begins in the same commit; who tells the three apart hears of each.
+fn actions(body: &EventBody) -> Vec<&'static str> {
+    match body {
+        EventBody::AttemptStarted { .. } => vec![ASSIGNED, action(body), RUNNING],
+        other => vec![action(other)],
+    }
+}
+
+const ASSIGNED: &str = "assigned";
+pub const RUNNING: &str = "running";
+
+/// The same in a sentence.
+pub fn message(action: &str, body: &EventBody) -> String {
+    match (action, body) {
+        (ASSIGNED, EventBody::AttemptStarted { worker, .. }) => format!("assigned to {worker}"),
+        (RUNNING, EventBody::AttemptStarted { worker, .. }) => format!("running on {worker}"),
+        (_, body) => log_line::what(body),
     }
 }
 
@@ -131,7 +156,10 @@ pub fn action(body: &EventBody) -> &'static str {
         EventBody::RunSleeping { .. } => "sleeping",
         EventBody::RunReady { .. } => "ready",
         EventBody::InputAccepted { .. } => "input",
-        EventBody::MessageSent { .. } => "message",
+        EventBody::MessageSent { message, .. } => match message.kind {
+            MessageKind::TaskStart => "runtime_kickoff",
+            MessageKind::TaskHandoff => "message",
+        },
         EventBody::RunEnded { .. } => "handed_on",
         EventBody::TaskEnded { state, .. } => match state {
             TaskState::Succeeded => "succeeded",

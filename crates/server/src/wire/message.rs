@@ -1,7 +1,7 @@
 //! The messages of a task: what each of its agents was told, by whom, and what became of it. Derived from the task's runs
 //! and their events in one place.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use ostler_control::Telling;
 use ostler_kernel::{
@@ -44,6 +44,8 @@ pub struct MessageView {
     /// From when it was sent to when it was done with.
     #[serde(skip)]
     latency_ms: Option<u64>,
+    #[serde(skip)]
+    ended_at: Option<Timestamp>,
 }
 
 /// One for each run, in the order of their acceptance. A task of one agent has one, from the system to the agent.
@@ -89,6 +91,7 @@ fn message(
         next_attempt_at: next_attempt(run).map(|at| at.to_string()),
         latency_ms: ended_at
             .map(|at| u64::try_from(at.since(run.created_at).as_millis()).unwrap_or(u64::MAX)),
+        ended_at,
     }
 }
 
@@ -163,18 +166,24 @@ pub struct IdempotencyView {
     message_id: String,
     state: &'static str,
     updated_at: String,
+    /// When it may be forgotten, by those who keep such records apart. Ours goes with its task.
+    expires_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<String>,
 }
 
+/// How long a record is of use behind the end of its message.
+const RECORD_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
 impl MessageView {
     pub fn idempotency(&self) -> Option<IdempotencyView> {
-        let updated_at = self.processed_at.clone()?;
+        let ended_at = self.ended_at?;
         Some(IdempotencyView {
             key: self.idempotency_key.clone(),
             message_id: self.message_id.clone(),
             state: if self.phase == "Succeeded" { "completed" } else { "deadletter" },
-            updated_at,
+            updated_at: ended_at.to_string(),
+            expires_at: ended_at.after(RECORD_LASTS).to_string(),
             worker: self.worker.clone(),
         })
     }
@@ -212,7 +221,7 @@ pub struct Messages<'a> {
     total: usize,
     /// How many there are but for the phase.
     filtered_from: usize,
-    lifecycle_counts: BTreeMap<&'static str, usize>,
+    lifecycle_counts: Lifecycle,
     messages: Vec<MessageView>,
 }
 
@@ -241,10 +250,7 @@ impl MessageFilter {
 impl<'a> Messages<'a> {
     pub fn new(task: &'a Task, all: Vec<MessageView>, filter: &MessageFilter) -> Self {
         let base: Vec<MessageView> = all.into_iter().filter(|message| filter.is_of(message)).collect();
-        let mut lifecycle_counts = BTreeMap::new();
-        for message in &base {
-            *lifecycle_counts.entry(message.phase).or_default() += 1;
-        }
+        let lifecycle_counts = Lifecycle::of(&base);
         let filtered_from = base.len();
         let mut messages: Vec<MessageView> =
             base.into_iter().filter(|message| filter.is_in_phase(message)).collect();
@@ -274,19 +280,54 @@ pub struct Metrics<'a> {
     filters: Option<&'a MessageFilter>,
 }
 
+/// How many messages are in each phase.
 #[derive(Debug, Default, Serialize)]
-struct Totals {
-    messages: usize,
+struct Lifecycle {
     queued: usize,
     running: usize,
     retrypending: usize,
+    /// Not counted everywhere, so it is told where there is one; with it they add up.
+    #[serde(skip_serializing_if = "is_zero")]
     waitingapproval: usize,
     succeeded: usize,
     deadletter: usize,
+}
+
+impl Lifecycle {
+    fn of<'m>(messages: impl IntoIterator<Item = &'m MessageView>) -> Self {
+        let mut counts = Self::default();
+        for message in messages {
+            *counts.of_phase(message.phase) += 1;
+        }
+        counts
+    }
+
+    fn of_phase(&mut self, phase: &str) -> &mut usize {
+        match phase {
+            "Queued" => &mut self.queued,
+            "Running" => &mut self.running,
+            "RetryPending" => &mut self.retrypending,
+            "WaitingApproval" => &mut self.waitingapproval,
+            "Succeeded" => &mut self.succeeded,
+            _ => &mut self.deadletter,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Totals {
+    messages: usize,
+    #[serde(flatten)]
+    phases: Lifecycle,
     in_flight: usize,
     retry_count: u64,
     deadletters: usize,
-    latency_ms_avg: f64,
+    latency_ms_avg: u64,
     latency_ms_p95: u64,
     latency_sample_size: usize,
 }
@@ -349,24 +390,18 @@ impl Totals {
         let (mut totals, mut latencies) = (Self::default(), Vec::new());
         for message in messages {
             totals.messages += 1;
-            match message.phase {
-                "Queued" => totals.queued += 1,
-                "Running" => totals.running += 1,
-                "RetryPending" => totals.retrypending += 1,
-                "WaitingApproval" => totals.waitingapproval += 1,
-                "Succeeded" => totals.succeeded += 1,
-                _ => totals.deadletter += 1,
-            }
+            *totals.phases.of_phase(message.phase) += 1;
             totals.retry_count += u64::from(message.attempts.saturating_sub(1));
             latencies.extend(message.latency_ms);
         }
-        totals.in_flight = totals.queued + totals.running + totals.retrypending;
-        totals.deadletters = totals.deadletter;
+        let Lifecycle { queued, running, retrypending, deadletter, .. } = totals.phases;
+        totals.in_flight = queued + running + retrypending;
+        totals.deadletters = deadletter;
         latencies.sort_unstable();
         totals.latency_sample_size = latencies.len();
         if let Some(last) = (latencies.len() * 95).div_ceil(100).checked_sub(1) {
             totals.latency_ms_p95 = latencies[last];
-            totals.latency_ms_avg = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64;
+            totals.latency_ms_avg = latencies.iter().sum::<u64>() / latencies.len() as u64;
         }
         totals
     }

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use ostler_control::Telling;
-use ostler_kernel::{EventBody, Run, RunState, StepKind, Task, Usage, queue::Priority};
+use ostler_kernel::{EventBody, Run, RunState, StepKind, Task, plan::AgentPlan, queue::Priority};
 
 use super::{log_line, trace};
 
@@ -53,21 +53,21 @@ pub fn tell_how<'a>(output: &mut Output<'a>, task: &'a Task, telling: &'a Tellin
     for (key, value) in costs(&task.usage, ["cost_micro_usd_total", "cost_incomplete"]) {
         put(key, value);
     }
-    let estimates: Vec<u64> = runs.iter().filter_map(|run| estimate(&run.usage)).collect();
-    if !estimates.is_empty() {
+    let estimates: Vec<u64> = telling.planned().filter_map(|(_, plan)| plan.map(estimate)).collect();
+    if estimates.len() == runs.len() {
         put("tokens_estimated_total", estimates.iter().sum::<u64>().to_string().into());
     }
     if let Some(budget) = budget(task, telling) {
         put("token_budget", budget.to_string().into());
         put("token_budget_remaining", budget.saturating_sub(task.usage.total()).to_string().into());
     }
-    for (number, run) in (1..).zip(runs) {
+    for (number, (run, plan)) in (1..).zip(telling.planned()) {
         let next = runs.get(number);
-        for (key, value) in of_agent(task, telling, run, next) {
+        for (key, value) in of_agent(task, telling, (run, plan), next) {
             put(&format!("agent.{number}.{key}"), value);
         }
     }
-    if let Some(last) = runs.last() {
+    if let Some(last) = telling.planned().last() {
         for (key, value) in of_last(task, telling, last) {
             put(key, value);
         }
@@ -78,7 +78,7 @@ pub fn tell_how<'a>(output: &mut Output<'a>, task: &'a Task, telling: &'a Tellin
 fn of_agent<'a>(
     task: &Task,
     telling: &Telling,
-    run: &'a Run,
+    (run, plan): (&'a Run, Option<&AgentPlan>),
     next: Option<&'a Run>,
 ) -> Vec<(&'static str, Cow<'a, str>)> {
     let mut values = vec![
@@ -93,7 +93,7 @@ fn of_agent<'a>(
         ("token_usage_source", trace::usage_source(run.usage.estimated).into()),
         ("last_event", last_event(task, run, next).into()),
     ];
-    values.extend(estimate(&run.usage).map(|tokens| ("estimated_tokens", tokens.to_string().into())));
+    values.extend(plan.map(|plan| ("estimated_tokens", estimate(plan).to_string().into())));
     values.extend(costs(&run.usage, ["cost_micro_usd", "cost_incomplete"]));
     if let (Some(next), RunState::Ok { output }) = (next, &run.state) {
         values.push(("message_to", Cow::from(&next.agent)));
@@ -103,7 +103,11 @@ fn of_agent<'a>(
 }
 
 /// The same of the one whose output is the task's.
-fn of_last<'a>(task: &Task, telling: &Telling, last: &'a Run) -> Vec<(&'static str, Cow<'a, str>)> {
+fn of_last<'a>(
+    task: &Task,
+    telling: &Telling,
+    (last, plan): (&'a Run, Option<&AgentPlan>),
+) -> Vec<(&'static str, Cow<'a, str>)> {
     let mut values = vec![
         ("last_agent", Cow::from(&last.agent)),
         ("last_event", last_event(task, last, None).into()),
@@ -113,14 +117,17 @@ fn of_last<'a>(task: &Task, telling: &Telling, last: &'a Run) -> Vec<(&'static s
         ("last_token_usage_source", trace::usage_source(last.usage.estimated).into()),
         ("last_duration_ms", last.worked_ms.to_string().into()),
     ];
-    values.extend(estimate(&last.usage).map(|tokens| ("last_estimated_tokens", tokens.to_string().into())));
+    values.extend(plan.map(|plan| ("last_estimated_tokens", estimate(plan).to_string().into())));
     values.extend(costs(&last.usage, ["last_cost_micro_usd", "last_cost_incomplete"]));
     values
 }
 
-/// Tokens that nobody counted. Where a vendor did, none were estimated.
-fn estimate(usage: &Usage) -> Option<u64> {
-    usage.estimated.then(|| usage.total())
+/// What an agent was expected to use before it began, by what it is declared with alone: the formula is Orloj's, so that
+/// whoever compares the two compares the same. What was used is told beside it.
+fn estimate(plan: &AgentPlan) -> u64 {
+    let (per_step, per_tool) = (120, 40);
+    let prompt = plan.prompt.len() as u64 / 4;
+    1 + prompt + per_step * u64::from(plan.limits.max_steps) + per_tool * plan.tools.len() as u64
 }
 
 /// What it cost, where a price is known; and whether something is lacking in that.

@@ -7,16 +7,18 @@ use ostler_kernel::{
     Failure, Run, RunId, SessionId, Task, TaskId, TaskState, Timestamp, Usage,
     failure::ErrorClass,
     queue::{Priority, Requirements},
+    resource::API_VERSION,
     retry::{Jitter, RetryPolicy},
     run::blocker::{Blocker, BlockerKind},
 };
-use ostler_spec::GoDuration;
+use ostler_spec::{GoDuration, TaskMode};
 use serde::{Serialize, Serializer};
 
 use super::{
+    history::{self, HistoryItem},
     message::{self, IdempotencyView, MessageView},
     output::{self, Output},
-    trace::{self, HistoryItem, TraceItem},
+    trace::{self, TraceItem},
 };
 
 /// Every phase, and the states that are seen as it.
@@ -45,7 +47,7 @@ pub const STATES: [&str; 9] = [
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskView<'a> {
-    api_version: &'static str,
+    api_version: &'a str,
     kind: &'static str,
     pub metadata: Metadata<'a>,
     spec: Spec<'a>,
@@ -75,6 +77,8 @@ struct Spec<'a> {
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<&'a str>,
+    /// Templates are no tasks, and are seen as any other resource.
+    mode: TaskMode,
     input: BTreeMap<&'a str, Cow<'a, str>>,
     priority: Priority,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,7 +282,7 @@ impl<'a> TaskView<'a> {
             next_attempt_at: runs.iter().find_map(Run::wake_at),
             last_heartbeat: telling.heartbeat.map(|heartbeat| heartbeat.last),
             lease_until: telling.heartbeat.map(|heartbeat| heartbeat.lease_until),
-            history: cut(trace::history(&telling.events), trace::MOST_HISTORY),
+            history: cut(history::history(&telling.events), history::MOST_HISTORY),
             trace: cut(trace::trace(task, telling), trace::MOST_TRACE),
             message_idempotency: messages.iter().filter_map(MessageView::idempotency).collect(),
             messages,
@@ -293,7 +297,7 @@ impl<'a> TaskView<'a> {
 
     fn with(task: &'a Task, last_event: u64, archived_at: Option<Timestamp>) -> Self {
         Self {
-            api_version: "ostler.dev/v1",
+            api_version: task.request.api_version.as_deref().unwrap_or(API_VERSION),
             kind: "Task",
             metadata: metadata(task),
             spec: spec(task),
@@ -340,6 +344,7 @@ fn spec(task: &Task) -> Spec<'_> {
     Spec {
         agent: request.system.is_none().then_some(request.agent.as_str()),
         system: request.system.as_ref().map(|system| system.name.as_str()),
+        mode: TaskMode::Run,
         input: request.input.iter().map(|(name, value)| (name.as_str(), Cow::from(value))).collect(),
         priority: request.priority,
         session: request.session_key.as_deref(),

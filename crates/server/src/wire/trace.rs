@@ -1,4 +1,4 @@
-//! A task's log as a trace and as a history: the same events, in the words of those who read them elsewhere.
+//! A task's log as a trace: the same events, in the words of those who read them elsewhere.
 
 use ostler_control::Telling;
 use ostler_kernel::{
@@ -10,11 +10,8 @@ use ostler_kernel::{
 };
 use serde::Serialize;
 
-use super::event::action;
-
 /// The most that a task is shown with: the last ones.
 pub const MOST_TRACE: usize = 500;
-pub const MOST_HISTORY: usize = 200;
 
 #[derive(Debug, Default, Serialize)]
 pub struct TraceItem {
@@ -59,17 +56,8 @@ pub struct TraceItem {
     tool_auth_secret_ref: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub struct HistoryItem {
-    timestamp: String,
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worker: Option<String>,
-    message: String,
-}
-
-/// One item for each event, in order; and one more where a step breaks its agent's contract. What an event is called does not
-/// depend on how many events before it are told.
+/// The items of each event, in order: the event itself, and beside it what else it means to those who read traces elsewhere, which has its
+/// step id with a word behind it. What an event is called does not depend on how many events before it are told.
 pub fn trace(task: &Task, telling: &Telling) -> Vec<TraceItem> {
     let mut attempt = attempt_before(telling);
     let mut items = Vec::with_capacity(telling.events.len());
@@ -77,13 +65,92 @@ pub fn trace(task: &Task, telling: &Telling) -> Vec<TraceItem> {
         attempt = attempt_of(&event.body).unwrap_or(attempt);
         let (agent, plan) = agent_of(task, telling, event);
         let base = base(agent, event, attempt);
+        items.extend(before(&event.body).map(|beside| beside.of(&base)));
+        let behind: Vec<TraceItem> = behind(&event.body).map(|beside| beside.of(&base)).collect();
         items.push(match &event.body {
             EventBody::StepFinished(step) => finished(base, step, plan),
             other => item(base, other),
         });
-        items.extend(violation(agent, event, attempt));
+        items.extend(behind);
     }
     items
+}
+
+/// What an event means beside itself.
+struct Beside<'a> {
+    /// Stands behind the event's step id.
+    word: &'static str,
+    kind: &'static str,
+    /// As the event's own unless it says more.
+    message: Option<&'a str>,
+    step: Option<u32>,
+}
+
+impl Beside<'_> {
+    fn new(word: &'static str, kind: &'static str) -> Self {
+        Self { word, kind, message: None, step: None }
+    }
+
+    fn of(self, base: &TraceItem) -> TraceItem {
+        TraceItem {
+            timestamp: base.timestamp.clone(),
+            step_id: format!("{}.{}", base.step_id, self.word),
+            attempt: base.attempt,
+            step: self.step,
+            branch_id: base.branch_id,
+            r#type: self.kind,
+            agent: base.agent.clone(),
+            message: self.message.unwrap_or(&base.message).to_owned(),
+            ..TraceItem::default()
+        }
+    }
+}
+
+/// What comes just before an event: whoever begins has got a message.
+fn before(body: &EventBody) -> Option<Beside<'_>> {
+    let is_begun = matches!(body, EventBody::AttemptStarted { .. });
+    is_begun.then(|| Beside::new("received", "agent_message_received"))
+}
+
+/// What comes just behind it.
+fn behind(body: &EventBody) -> impl Iterator<Item = Beside<'_>> {
+    let (first, second) = match body {
+        EventBody::AttemptStarted { .. } => (Some(Beside::new("worker", "agent_worker_start")), None),
+        EventBody::StepFinished(step) => (said(step), violation(step)),
+        EventBody::RunEnded { .. } | EventBody::TaskEnded { state: TaskState::Succeeded, .. } => {
+            (Some(Beside::new("processed", "agent_message_processed")), None)
+        }
+        EventBody::TaskAccepted { .. }
+        | EventBody::AttemptEnded { .. }
+        | EventBody::RunRetrying { .. }
+        | EventBody::RunWaiting { .. }
+        | EventBody::RunSleeping { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::InputAccepted { .. }
+        | EventBody::MessageSent { .. }
+        | EventBody::TaskEnded { .. }
+        | EventBody::ResourceChanged(_) => (None, None),
+    };
+    first.into_iter().chain(second)
+}
+
+/// What a model said, as far as the log has it.
+fn said(step: &StepFinished) -> Option<Beside<'_>> {
+    let has_said = matches!(step.kind, StepKind::Model { .. }) && !step.preview.is_empty();
+    let (message, number) = (Some(step.preview.as_str()), Some(number(step)));
+    has_said.then(|| Beside { message, step: number, ..Beside::new("output", "model_output") })
+}
+
+/// What of its agent's contract a step breaks.
+fn violation(step: &StepFinished) -> Option<Beside<'_>> {
+    let message = Some(step.contract_violation.as_deref()?);
+    let step = Some(number(step));
+    Some(Beside { message, step, ..Beside::new("contract", "agent_contract_violation") })
+}
+
+/// Elsewhere steps are counted from 1 on.
+fn number(step: &StepFinished) -> u32 {
+    step.step + 1
 }
 
 /// The attempt that was begun last when what is told begins. What comes before the first belongs to it.
@@ -213,22 +280,9 @@ fn step_type(step: &StepFinished) -> &'static str {
     }
 }
 
-fn violation(agent: &str, event: &Event, attempt: u32) -> Option<TraceItem> {
-    let EventBody::StepFinished(step) = &event.body else { return None };
-    let message = step.contract_violation.clone()?;
-    let base = base(agent, event, attempt);
-    Some(TraceItem {
-        step_id: format!("{}.contract", base.step_id),
-        step: Some(step.step),
-        r#type: "agent_contract_violation",
-        message,
-        ..base
-    })
-}
-
 fn finished(base: TraceItem, step: &StepFinished, plan: Option<&AgentPlan>) -> TraceItem {
     let mut item = TraceItem {
-        step: Some(step.step),
+        step: Some(number(step)),
         latency_ms: Some(step.took_ms),
         message: step.preview.clone(),
         ..base
@@ -277,41 +331,6 @@ fn failed(item: TraceItem, failure: &Failure) -> TraceItem {
         error_reason: Some(failure.message.clone()),
         retryable: Some(failure.is_retryable()),
         ..item
-    }
-}
-
-/// Where the task went, without its steps.
-pub fn history(events: &[Event]) -> Vec<HistoryItem> {
-    let mut was_lost = false;
-    let mut items = Vec::new();
-    for event in events {
-        let Some((kind, worker)) = turn(&event.body, was_lost) else { continue };
-        was_lost = matches!(event.body, EventBody::AttemptEnded { end: AttemptEnd::Lost, .. });
-        let message = super::log_line::what(&event.body);
-        items.push(HistoryItem { timestamp: event.at.to_string(), r#type: kind, worker, message });
-    }
-    items
-}
-
-/// As everywhere, but that a claim is told apart from a take-over, and a try ends in one way only.
-fn turn(body: &EventBody, was_lost: bool) -> Option<(&'static str, Option<String>)> {
-    match body {
-        EventBody::AttemptStarted { worker, .. } => {
-            Some((if was_lost { "takeover" } else { "claim" }, Some(worker.clone())))
-        }
-        EventBody::AttemptEnded { .. } => Some(("assignment_cleared", None)),
-        EventBody::RunEnded { .. }
-        | EventBody::RunRetrying { .. }
-        | EventBody::RunWaiting { .. }
-        | EventBody::RunSleeping { .. }
-        | EventBody::RunReady { .. }
-        | EventBody::TaskEnded { .. } => Some((action(body), None)),
-        EventBody::TaskAccepted { .. }
-        | EventBody::StepFinished(_)
-        | EventBody::InputAccepted { .. }
-        | EventBody::MessageSent { .. }
-        | EventBody::ResourceChanged(_)
-        | EventBody::Unknown(_) => None,
     }
 }
 

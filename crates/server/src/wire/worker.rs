@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_control::WorkerView as Seen;
-use ostler_kernel::Task;
+use ostler_kernel::{Task, resource::API_VERSION};
 use serde::Serialize;
 
 const GPU: &str = "gpu";
@@ -95,7 +95,7 @@ impl From<&Seen> for WorkerView {
         let Seen { worker, phase, last_seen, runs } = seen;
         let offer = &worker.offer;
         Self {
-            api_version: "ostler.dev/v1",
+            api_version: API_VERSION,
             kind: "Worker",
             metadata: Metadata {
                 name: worker.name.clone(),

@@ -64,6 +64,8 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("GET", "/v1/tokens", Admin, Everywhere),
     ("POST", "/v1/tokens", Admin, Everywhere),
     ("DELETE", "/v1/tokens/{name}", Admin, Everywhere),
+    // Of whoever has signed in: a token is refused by its own reason.
+    ("POST", "/v1/auth/cli-token", Reader, Nowhere),
     ("GET", "/v1/tasks", Reader, In),
     ("POST", "/v1/tasks", Writer, In),
     ("GET", "/v1/tasks/watch", Reader, In),
@@ -90,6 +92,23 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("GET", "/v1/tasks/{task}/events", Reader, In),
     ("GET", "/v1/tasks/{task}/logs", Reader, In),
     ("POST", "/v1/webhook-deliveries/{name}", Writer, Nowhere),
+    ("GET", "/v1/sealing-key/public", Reader, Nowhere),
+    ("POST", "/v1/chat/completions", Writer, Nowhere),
+    ("POST", "/a2a", Writer, Nowhere),
+    ("GET", "/v1/a2a/agents", Reader, Nowhere),
+    ("GET", "/.well-known/agent-card.json", Reader, Nowhere),
+    ("POST", "/v1/sessions/{name}/turns", Writer, In),
+    ("GET", "/v1/sessions/{name}/events", Reader, In),
+    ("GET", "/v1/sessions/{name}/stream", Reader, In),
+    ("POST", "/v1/sessions/{name}/pause", Writer, In),
+    ("POST", "/v1/sessions/{name}/resume", Writer, In),
+    ("POST", "/v1/sessions/{name}/cancel", Writer, In),
+    ("POST", "/v1/eval-runs/{name}/start", Writer, In),
+    ("POST", "/v1/eval-runs/{name}/cancel", Writer, In),
+    ("POST", "/v1/eval-runs/{name}/annotate", Writer, In),
+    ("POST", "/v1/eval-runs/{name}/finalize", Writer, In),
+    ("GET", "/v1/eval-runs/{name}/compare", Reader, In),
+    ("GET", "/v1/eval-runs/{name}/export", Reader, In),
     ("GET", "/v1/workers", Reader, Everywhere),
     ("GET", "/v1/workers/watch", Reader, Everywhere),
     ("GET", "/v1/workers/{name}", Reader, Everywhere),
@@ -167,6 +186,8 @@ fn rows() -> Rows {
             rows.insert((method.to_owned(), format!("/v1/{plural}{tail}")), (least, In));
         }
     }
+    // It is decided about as it was asked for.
+    rows.remove(&("PUT".to_owned(), "/v1/tool-approvals/{name}".to_owned()));
     for plural in WITH_STATUS {
         for (method, least) in [("GET", Reader), ("PUT", Controller)] {
             rows.insert((method.to_owned(), format!("/v1/{plural}/{{name}}/status")), (least, In));
@@ -230,7 +251,8 @@ async fn every_route_lets_in_who_may_and_nobody_else() {
             let (status, code) = ask(&place, credential, &method, &path).await;
             let context = format!("{method} {path} by {who}: {status} {code}");
             // These have reasons of their own to refuse, when they are asked for nothing.
-            let own_reasons = ["/v1/auth/setup", "/v1/auth/me", "/v1/auth/change-password"];
+            let own_reasons =
+                ["/v1/auth/setup", "/v1/auth/me", "/v1/auth/change-password", "/v1/auth/cli-token"];
             match expected {
                 Some((expected, expected_code)) => {
                     assert_eq!((status, code.as_str()), (expected, expected_code), "{context}");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     bad_input::{check, check_alive},
-    support::{Place, raw, task},
+    support::{Place, bearer, raw, runtime, task},
 };
 
 #[tokio::test]
@@ -80,6 +80,64 @@ async fn pages_of_other_sites() {
     check(&ask(&host, "origin: http://evil.example\r\n").await, 403, "bad_origin", "another site");
     check(&ask(&host, "origin: null\r\n").await, 403, "bad_origin", "another site");
     assert_eq!(ask(&host, &format!("origin: http://{address}\r\n")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_site_that_is_let_in_show_a_token_and_no_cookie() {
+    let place = Place::configured(runtime(), |config| {
+        config.allow_origins = vec!["https://App.example".to_owned(), "http://localhost:3000".to_owned()];
+    })
+    .await;
+    let (page, token) = ("origin: https://app.example\r\n", bearer(place.server.token()));
+    let ask =
+        async |headers: &str, method: &str, path: &str| place.send_as(headers, method, path, None).await;
+    let wants = "access-control-request-method: PUT\r\naccess-control-request-headers: authorization\r\n";
+    let asked = ask(&format!("{page}{wants}"), "OPTIONS", "/v1/agents/a").await;
+    assert_eq!(
+        (asked.status, asked.header("access-control-allow-origin")),
+        (204, Some("https://app.example"))
+    );
+    for (header, word) in [
+        ("access-control-allow-methods", "PUT"),
+        ("access-control-allow-headers", "authorization"),
+        ("access-control-allow-headers", "last-event-id"),
+        ("vary", "origin"),
+    ] {
+        assert!(asked.header(header).unwrap().contains(word), "{header} lacks {word}");
+    }
+    let private = format!("{page}{wants}access-control-request-private-network: true\r\n");
+    let private = ask(&private, "OPTIONS", "/v1/agents/a").await;
+    assert_eq!(private.header("access-control-allow-private-network"), Some("true"));
+
+    let answered = ask(&format!("{page}{token}"), "GET", "/v1/version").await;
+    assert_eq!(
+        (answered.status, answered.header("access-control-allow-origin")),
+        (200, Some("https://app.example"))
+    );
+    let refused = ask(page, "GET", "/v1/version").await;
+    check(&refused, 401, "unauthorized", "no token");
+    assert!(refused.header("access-control-allow-origin").is_some(), "the page has to see why");
+
+    // What the browser has for us of its own doesn't count, and is never asked for.
+    let ada = json!({"username": "ada", "password": "correct horse battery"});
+    let signed_in = place.post("/v1/auth/setup", &ada).await;
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    for method in ["GET", "POST"] {
+        let reply = ask(&format!("{page}cookie: {cookie}\r\n"), method, "/v1/agents").await;
+        check(&reply, 401, "unauthorized", "a page of this server");
+        assert_eq!(reply.header("access-control-allow-credentials"), None);
+    }
+    for other in
+        ["https://app.example.evil.example", "http://app.example", "https://app.example:8443", "null"]
+    {
+        let reply = ask(&format!("origin: {other}\r\n{token}"), "GET", "/v1/version").await;
+        check(&reply, 403, "bad_origin", "another site");
+        assert_eq!(reply.header("access-control-allow-origin"), None, "{other}");
+        let asked = ask(&format!("origin: {other}\r\n{wants}"), "OPTIONS", "/v1/agents").await;
+        assert_eq!((asked.status, asked.header("access-control-allow-methods")), (403, None), "{other}");
+    }
+    let two = format!("{page}origin: http://localhost:3000\r\n{token}");
+    check(&ask(&two, "GET", "/v1/version").await, 403, "bad_origin", "another site");
 }
 
 #[tokio::test]

@@ -23,7 +23,8 @@ async fn a_task_of_one_agent_has_one_message() {
     let name = place.task().await;
     let path = format!("/v1/tasks/{name}/messages");
     let queued = place.get(&path).await.json();
-    assert_eq!(queued["lifecycle_counts"], json!({"Queued": 1}));
+    let counts = json!({"queued": 1, "running": 0, "retrypending": 0, "succeeded": 0, "deadletter": 0});
+    assert_eq!(queued["lifecycle_counts"], counts, "all of them, always");
     let message = &queued["messages"][0];
     assert_eq!((&message["from_agent"], &message["to_agent"]), (&json!("system"), &json!("helper")));
     assert_eq!((&message["content"], &message["type"]), (&json!("hi"), &json!("task_start")));
@@ -60,6 +61,7 @@ async fn its_figures_add_up() {
         (&json!(1), &json!(1), &json!(0))
     );
     assert_eq!((&totals["latency_sample_size"], &totals["retry_count"]), (&json!(1), &json!(0)));
+    assert!(totals["latency_ms_avg"].is_u64(), "{totals}");
     let agents: Vec<(&Value, &Value, &Value)> = figures["per_agent"]
         .as_array()
         .unwrap()
@@ -87,15 +89,30 @@ async fn a_task_shows_its_trace_and_its_history() {
     };
     assert_eq!(
         types(&status["trace"]),
-        ["task_start", "agent_start", "model_call", "model_call", "task_summary"]
+        [
+            "task_start",
+            "agent_message_received",
+            "agent_start",
+            "agent_worker_start",
+            "model_call",
+            "model_output",
+            "model_call",
+            "model_output",
+            "task_summary",
+            "agent_message_processed",
+        ]
     );
-    let call = &status["trace"][2];
+    let call = &status["trace"][4];
     assert_eq!(
         (&call["step_id"], &call["tokens"], &call["latency_ms"]),
         (&json!("a001.s0003"), &json!(7), &json!(5))
     );
     assert_eq!((&call["agent"], &call["token_usage_source"]), (&json!("helper"), &json!("provider")));
-    assert_eq!(types(&status["history"]), ["claim", "succeeded"]);
+    let output = &status["trace"][5];
+    assert_eq!((&output["step_id"], &output["step"]), (&json!("a001.s0003.output"), &json!(1)));
+    assert_eq!(types(&status["history"]), ["claim", "running", "succeeded"]);
+    let history = status["history"].as_array().unwrap();
+    assert!(history.iter().all(|item| item["worker"] == "scripted"), "{history:?}");
     assert_eq!((&status["attempts"], &status["messages"][0]["phase"]), (&json!(1), &json!("Succeeded")));
     let output = &status["output"];
     assert_eq!((&output["agent.1.name"], &output["agent.1.steps"]), (&json!("helper"), &json!("2")));
@@ -131,7 +148,7 @@ async fn a_held_task_names_its_worker() {
 async fn a_task_tells_its_budget_and_what_was_estimated() {
     let place = Place::with_agent().await;
     let mut frugal = agent("helper");
-    frugal["spec"]["limits"] = json!({"token_budget": 100});
+    frugal["spec"]["limits"] = json!({"token_budget": 100, "max_steps": 2});
     assert_eq!(place.post("/v1/agents", &frugal).await.status, 201);
     let mut worker = Worker::new(&place).await;
     let mut finish = async |is_estimated: bool| {
@@ -143,10 +160,16 @@ async fn a_task_tells_its_budget_and_what_was_estimated() {
     };
     let counted = finish(false).await;
     assert_eq!((&counted["token_budget"], &counted["token_budget_remaining"]), (&json!("100"), &json!("93")));
-    let names = ["tokens_estimated_total", "agent.1.estimated_tokens", "last_estimated_tokens"];
-    assert!(names.iter().all(|name| counted.get(*name).is_none()), "{counted}");
     let estimated = finish(true).await;
-    assert!(names.iter().all(|name| estimated[*name] == "7"), "{estimated}");
+    for (output, source) in [(counted, "provider"), (estimated, "estimated")] {
+        for name in ["tokens_estimated_total", "agent.1.estimated_tokens", "last_estimated_tokens"] {
+            assert_eq!(output[name], "242", "1, a fourth of the prompt and 120 for each step: {output}");
+        }
+        assert_eq!(
+            (&output["last_tokens_used"], &output["last_token_usage_source"]),
+            (&json!("7"), &json!(source))
+        );
+    }
 }
 
 #[tokio::test]
@@ -199,6 +222,24 @@ async fn what_is_not_there_yet_says_so_by_name() {
         let reply = place.post(&format!("/v1/tool-approvals/ta/{verb}"), &json!({"decidedBy": "me"})).await;
         check(&reply, 422, "not_available", "tool-approval/ta");
     }
+    let run =
+        json!({"kind": "EvalRun", "metadata": {"name": "er"}, "spec": {"dataset_ref": "d", "system": "s"}});
+    let made = place.post("/v1/eval-runs", &run).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    for (method, path, what) in [
+        ("POST", "/v1/eval-runs/er/start", "eval-run/er"),
+        ("GET", "/v1/eval-runs/er/compare", "eval-run/er"),
+        ("POST", "/v1/sessions/chat/turns", "session/chat"),
+        ("GET", "/v1/sessions/chat/stream", "session/chat"),
+        ("POST", "/v1/chat/completions", "OpenAI"),
+        ("POST", "/a2a", "A2A"),
+        ("GET", "/.well-known/agent-card.json", "A2A"),
+        ("GET", "/v1/sealing-key/public", "public key"),
+    ] {
+        check(&place.send(method, path, "", b"").await, 422, "not_available", what);
+    }
+    let changed = place.put("/v1/tool-approvals/ta", "if-match: *\r\n", &approval).await;
+    check(&changed, 405, "method_not_allowed", "does not take PUT");
     let worker = Worker::new(&place).await;
     let path = format!("/v1/workers/{}/status", worker.caller().worker);
     assert_eq!(place.get(&path).await.json()["status"]["standing"], "open");

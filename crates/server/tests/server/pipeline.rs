@@ -27,7 +27,8 @@ async fn its_messages_have_their_ids_and_say_who_told_whom_what() {
     let told = place.get("/v1/tasks/report/messages").await.json();
     let counts = (&told["name"], &told["namespace"], &told["total"], &told["filtered_from"]);
     assert_eq!(counts, (&json!("report"), &json!("default"), &json!(3), &json!(3)));
-    assert_eq!(told["lifecycle_counts"], json!({"Succeeded": 3}));
+    let counts = json!({"queued": 0, "running": 0, "retrypending": 0, "succeeded": 3, "deadletter": 0});
+    assert_eq!(told["lifecycle_counts"], counts);
     assert_eq!(told["messages"], view["status"]["messages"]);
     let mut messages = told["messages"].as_array().unwrap().clone();
     for message in &mut messages {
@@ -45,6 +46,7 @@ async fn its_messages_have_their_ids_and_say_who_told_whom_what() {
         });
         if let Some(parent) = parent {
             message["parent_id"] = json!(format!("default/report/a001/{parent}"));
+            message["parent_branch_id"] = json!("b001");
         }
         message
     };
@@ -62,11 +64,31 @@ async fn its_messages_have_their_ids_and_say_who_told_whom_what() {
             record,
             &json!({
                 "key": id, "message_id": id, "state": "completed", "updated_at": message["processed_at"],
-                "worker": "scripted",
+                "expires_at": thirty_days_behind(&message["processed_at"]), "worker": "scripted",
             })
         );
     }
     assert_eq!((records.len(), &view["status"]["join_states"]), (3, &json!([])));
+}
+
+fn thirty_days_behind(moment: &Value) -> String {
+    let ended: jiff::Timestamp = moment.as_str().unwrap().parse().unwrap();
+    format!("{:.3}", ended + jiff::SignedDuration::from_hours(30 * 24))
+}
+
+#[tokio::test]
+async fn its_history_says_when_it_began_and_with_whom() {
+    let place = desk().await;
+    let view = report(&place).await;
+    let history = view["status"]["history"].as_array().unwrap();
+    let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    let items: Vec<(String, String)> =
+        history.iter().map(|item| (text(item, "type"), text(item, "worker"))).collect();
+    let mut expected = vec![("runtime_kickoff".to_owned(), String::new())];
+    for end in ["handed_on", "handed_on", "succeeded"] {
+        expected.extend(["claim", "running", end].map(|kind| (kind.to_owned(), "scripted".to_owned())));
+    }
+    assert_eq!(items, expected);
 }
 
 #[tokio::test]
@@ -102,14 +124,35 @@ async fn its_trace_is_in_the_words_that_are_read_elsewhere() {
         .zip(kinds)
         .map(|(place, (kind, agent))| (format!("a001.s{place:04}"), kind.to_owned(), agent.to_owned()))
         .collect();
-    assert_eq!(items, expected);
+    let (own, beside): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|(id, _, _)| id.matches('.').count() == 1);
+    assert_eq!(own, expected, "one for each event");
+    let of_helper: Vec<(&str, &str)> = beside
+        .iter()
+        .filter(|(_, _, agent)| agent == "helper")
+        .map(|(id, kind, _)| (id.as_str(), kind.as_str()))
+        .collect();
+    assert_eq!(
+        of_helper,
+        [
+            ("a001.s0003.received", "agent_message_received"),
+            ("a001.s0003.worker", "agent_worker_start"),
+            ("a001.s0004.output", "model_output"),
+            ("a001.s0005.processed", "agent_message_processed"),
+        ]
+    );
     for item in told["trace"].as_array().unwrap() {
         assert_eq!((&item["attempt"], &item["branch_id"]), (&json!(1), &json!("b001")));
     }
-    let call = &told["trace"][3];
+    let trace = told["trace"].as_array().unwrap();
+    let call = trace.iter().find(|item| item["type"] == "model_call").unwrap();
     let counted = (&call["tokens"], &call["input_tokens"], &call["output_tokens"]);
     assert_eq!(counted, (&json!(7), &json!(3), &json!(4)));
-    assert_eq!((&call["step"], &call["token_usage_source"]), (&json!(0), &json!("provider")));
+    assert_eq!(
+        (&call["step"], &call["token_usage_source"]),
+        (&json!(1), &json!("provider")),
+        "counted from 1 on"
+    );
 }
 
 #[tokio::test]
@@ -124,7 +167,7 @@ async fn its_output_has_every_key_that_is_known() {
         "policies_matched": "0", "policies_enforced": "0",
         "execution_order": "helper -> writer -> editor", "agents_executed": "3", "tokens_used_total": "21",
         "last_agent": "editor", "last_event": "task succeeded 21 tokens", "last_output": "a text",
-        "last_duration_ms": "0", "last_tool_calls": "0", "last_steps": "1", "last_tokens_used": "7",
+        "last_estimated_tokens": "1202", "tokens_estimated_total": "3606", "last_duration_ms": "0", "last_tool_calls": "0", "last_steps": "1", "last_tokens_used": "7",
         "last_token_usage_source": "provider",
     });
     for (number, agent) in (1..).zip(LINE) {
@@ -137,6 +180,7 @@ async fn its_output_has_every_key_that_is_known() {
             ("memory_writes", "0"),
             ("duration_ms", "0"),
             ("tokens_used", "7"),
+            ("estimated_tokens", "1202"),
             ("token_usage_source", "provider"),
             ("last_event", last),
         ] {
@@ -203,13 +247,14 @@ async fn a_long_task_is_told_like_a_short_one() {
         worker.calls(&mut held, 300).await;
     }
     let late = trace().await;
-    assert_eq!(late.len(), 2000);
+    let is_own = |item: &&Value| item["step_id"].as_str().unwrap().matches('.').count() == 1;
+    assert_eq!(late.iter().filter(is_own).count(), 2000, "one for each event that is looked at");
     let began = early.iter().position(|item| item["step_id"] == late[0]["step_id"]).unwrap();
     assert!(began > 100, "it is cut: {began}");
     assert_eq!(late[..early.len() - began], early[began..], "what was told once is told alike");
     assert!(late.iter().all(|item| item["attempt"] == 2), "of the second attempt");
     let status = place.get("/v1/tasks/report").await.json()["status"].clone();
-    assert_eq!(status["trace"].as_array().unwrap(), &late[1500..]);
+    assert_eq!(status["trace"].as_array().unwrap(), &late[late.len() - 500..]);
     worker.finish(held, "a draft").await;
     let held = worker.claim().await;
     worker.finish(held, "a text").await;

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::{Place, task, worker::Worker};
+use super::{
+    bad_input::check,
+    support::{Place, task, worker::Worker},
+};
 
 fn names(list: &Value) -> Vec<String> {
     let items = list["items"].as_array().unwrap().iter();
@@ -247,4 +250,34 @@ async fn what_a_task_asks_of_its_worker_is_shown_and_asked_for_again() {
     }
     let template = json!({"overrides": {"mode": "template"}});
     assert_eq!(place.post("/v1/tasks/picky/retry", &template).await.status, 400);
+}
+
+/// Another system's command line knows no other way to cancel.
+#[tokio::test]
+async fn the_phase_failed_cancels_a_task_and_no_other_status_is_taken() {
+    let place = Place::with_agent().await;
+    let name = place.task().await;
+    let path = format!("/v1/tasks/{name}/status");
+    let task = place.get(&format!("/v1/tasks/{name}")).await.json();
+    for phase in ["Succeeded", "Pending", "failed"] {
+        let refused = place.put(&path, "", &json!({"status": {"phase": phase}})).await;
+        check(&refused, 422, "not_available", "follows from its runs");
+    }
+    let mut failed = json!({"metadata": task["metadata"], "status": task["status"]});
+    failed["status"]["phase"] = json!("Failed");
+    failed["status"]["lastError"] = json!("no longer wanted");
+    failed["metadata"]["resourceVersion"] = json!("999");
+    check(&place.put(&path, "", &failed).await, 409, "conflict", "999");
+    failed["metadata"]["resourceVersion"] = task["metadata"]["resourceVersion"].clone();
+    let writer = place.token("w", "writer", &["*"]).await;
+    check(&place.send_as(&writer, "PUT", &path, Some(&failed)).await, 403, "forbidden", "controller");
+    let controller = place.token("c", "controller", &["*"]).await;
+    let cancelled = place.send_as(&controller, "PUT", &path, Some(&failed)).await;
+    let status = cancelled.json()["status"].clone();
+    assert_eq!(
+        (cancelled.status, &status["phase"], &status["state"]),
+        (200, &json!("Failed"), &json!("cancelled"))
+    );
+    assert!(status["lastError"].as_str().unwrap().contains("no longer wanted"), "{status}");
+    check(&place.put(&path, "", &json!({"status": {"phase": "Failed"}})).await, 409, "task_ended", &name);
 }

@@ -58,6 +58,7 @@ async fn a_template_is_asked_for_again_and_again() {
     }
     let orloj = json!({"apiVersion": "orloj.dev/v1", "kind": "Task", "metadata": {"name": "nightly"}});
     let run = place.post("/v1/tasks?rerun=true", &orloj).await.json();
+    assert_eq!((&run["apiVersion"], &run["spec"]["mode"]), (&json!("orloj.dev/v1"), &json!("run")));
     let labels = &run["metadata"]["labels"];
     assert_eq!(labels["orloj.dev/source-task"], "nightly");
     assert_eq!(labels["orloj.dev/source-task-namespace"], "default");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, sse::Listener},
+    support::{Place, bearer, sse::Listener},
 };
 
 const PASSWORD: &str = "correct horse battery";
@@ -65,6 +65,87 @@ async fn a_user_may_what_they_were_given_and_changes_count_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_is_not_given_is_made_up_and_shown_once() {
+    let place = Place::new().await;
+    let made = place.post("/v1/auth/users", &json!({"username": "bob", "role": "writer"})).await;
+    assert_eq!((made.status, made.header("cache-control")), (201, Some("no-store")), "{made:?}");
+    let mut made = made.json();
+    let password = made.as_object_mut().unwrap().remove("password").unwrap();
+    let password = password.as_str().unwrap();
+    assert!(password.len() >= 40, "{password}");
+    assert_eq!((&made["name"], &made["username"]), (&json!("bob"), &json!("bob")));
+    assert_eq!(made["updated_at"], made["created_at"]);
+    assert_eq!(place.get("/v1/auth/users/bob").await.json(), made, "it is not shown again");
+    assert!(cookie(&place, "bob", password).await.is_some());
+    let changed = patch(&place, "bob", json!({"role": "reader"})).await.json();
+    assert_eq!(changed["created_at"], made["created_at"]);
+    assert!(changed["updated_at"].as_str() > made["updated_at"].as_str(), "{changed}");
+    let given = place.post("/v1/auth/users", &json!({"username": "eve", "password": PASSWORD})).await;
+    assert_eq!(given.json().get("password"), None, "who gave it knows it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_ones_own_stands_for_the_user() {
+    let place = Place::with_agent().await;
+    let body = json!({"name": "ada", "password": PASSWORD, "role": "reader", "namespaces": ["default"]});
+    assert_eq!(place.post("/v1/auth/users", &body).await.status, 201);
+    let ada = cookie(&place, "ada", PASSWORD).await.unwrap();
+    let made = place.send_as(&ada, "POST", "/v1/auth/cli-token", None).await;
+    assert_eq!((made.status, made.header("cache-control")), (201, Some("no-store")), "{made:?}");
+    let token = made.json();
+    assert_eq!((&token["role"], &token["namespaces"]), (&json!("reader"), &json!(["default"])));
+    assert!(token["expires_at"].is_string() && token["created_by"] == "ada", "{token}");
+    let own = bearer(token["token"].as_str().unwrap());
+    let listed = place.get("/v1/tokens").await.json();
+    assert_eq!(listed["items"][0]["name"], token["name"]);
+
+    let me = place.send_as(&own, "GET", "/v1/auth/me", None).await.json();
+    assert_eq!((&me["username"], &me["method"]), (&json!("ada"), &json!("token")));
+    let agent = super::support::agent("another");
+    assert_eq!(place.send_as(&own, "GET", "/v1/agents", None).await.status, 200);
+    check(&place.send_as(&own, "POST", "/v1/agents", Some(&agent)).await, 403, "forbidden", "writer");
+    patch(&place, "ada", json!({"role": "writer"})).await;
+    assert_eq!(
+        place.send_as(&own, "POST", "/v1/agents", Some(&agent)).await.status,
+        201,
+        "as the user now may"
+    );
+    let another = place.send_as(&own, "POST", "/v1/auth/cli-token", None).await;
+    check(&another, 403, "forbidden", "a token makes no other");
+    let long = json!({"name": "for ever", "expires_in": "91d"});
+    check(&place.send_as(&ada, "POST", "/v1/auth/cli-token", Some(&long)).await, 400, "invalid_body", "name");
+    let long = json!({"name": "mine", "expires_in": "91d"});
+    check(
+        &place.send_as(&ada, "POST", "/v1/auth/cli-token", Some(&long)).await,
+        400,
+        "invalid_body",
+        "90 days",
+    );
+
+    patch(&place, "ada", json!({"password": "another long password"})).await;
+    check(&place.send_as(&own, "GET", "/v1/agents", None).await, 401, "unauthorized", "not valid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_has_so_many_tokens_and_the_oldest_go_first() {
+    let place = Place::new().await;
+    let body = json!({"name": "ada", "password": PASSWORD});
+    assert_eq!(place.post("/v1/auth/users", &body).await.status, 201);
+    let others = place.token("ci", "reader", &["*"]).await;
+    let ada = cookie(&place, "ada", PASSWORD).await.unwrap();
+    let mut own = Vec::new();
+    for days in 1..=33 {
+        let body = json!({"name": format!("own-{days}"), "expires_in": format!("{days}d")});
+        let made = place.send_as(&ada, "POST", "/v1/auth/cli-token", Some(&body)).await;
+        own.push(bearer(made.json()["token"].as_str().unwrap()));
+    }
+    for (credential, status) in [(&own[0], 401), (&own[1], 200), (&own[32], 200), (&others, 200)] {
+        assert_eq!(place.send_as(credential, "GET", "/v1/version", None).await.status, status);
+    }
+    assert_eq!(place.get("/v1/tokens").await.json()["items"].as_array().unwrap().len(), 33);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_deleted_is_out_also_under_the_same_name() {
     let place = Place::new().await;
     let body = json!({"username": "ada", "password": PASSWORD});
@@ -86,7 +167,6 @@ async fn what_makes_no_user() {
     for (body, words) in [
         (json!({"password": PASSWORD}), "name"),
         (json!({"name": "a b", "password": PASSWORD}), "name"),
-        (json!({"name": "ada"}), "password"),
         (json!({"name": "ada", "password": "elf letters"}), "at least 12"),
         (json!({"name": "ada", "password": "x".repeat(1025)}), "at most 1024"),
         (json!({"name": "ada", "password": PASSWORD, "role": "king"}), "king"),

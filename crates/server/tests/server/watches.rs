@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     bad_input::check,
     support::{
-        Hasty, Place, agent, config, runtime,
+        Hasty, Place, agent, bearer, config, runtime,
         sse::{Listener, Message},
         start_in, task,
         worker::Worker,
@@ -208,36 +208,104 @@ async fn everything_that_happens_can_be_watched() {
         let mut seen = Vec::new();
         for _ in 0..count {
             let message = said_next(&mut watch).await;
-            assert_eq!((message.event.as_str(), message.data["id"].as_u64()), ("event", message.id));
-            seen.push((message.data["type"].as_str().unwrap().to_owned(), message.id.unwrap(), message.data));
+            let id = message.data["id"].as_u64().unwrap();
+            assert_eq!((message.event.as_str(), message.id.unwrap_or(id)), ("event", id));
+            seen.push((message.data["type"].as_str().unwrap().to_owned(), message.id, message.data));
         }
         seen
     };
-    let all = types("since=0", None, 7).await;
+    let all = types("since=0", None, 9).await;
     let names: Vec<&str> = all.iter().map(|(name, _, _)| name.as_str()).collect();
     let expected = [
         "resource.created",
         "resource.created",
         "resource.created",
+        "task.assigned",
         "task.claimed",
+        "task.running",
         "task.trace",
         "task.succeeded",
         "resource.deleted",
     ];
     assert_eq!(names, expected);
-    assert_eq!((&all[5].2["name"], &all[5].2["kind"]), (&json!(name), &json!("Task")));
-    let resumed = types("since=0", Some(all[3].1), 3).await;
-    assert_eq!(resumed, all[4..]);
-    assert_eq!(types("since=0&type=task.succeeded", None, 1).await, all[5..6]);
+    assert_eq!((&all[7].2["name"], &all[7].2["kind"]), (&json!(name), &json!("Task")));
+    // What is told in several words has its id with the last: whoever is cut off in between is told all of them again.
+    let ids: Vec<bool> = all.iter().map(|(_, id, _)| id.is_some()).collect();
+    assert_eq!(ids, [true, true, true, false, false, true, true, true, true]);
+    assert_eq!(types("since=0", all[2].1, 6).await, all[3..]);
+    assert_eq!(types("since=0", all[5].1, 3).await, all[6..]);
+    assert_eq!(types("since=0&type=task.succeeded", None, 1).await, all[7..8]);
+    let running = types("since=0&type=task.running", None, 1).await;
+    assert_eq!((&running[0].2, running[0].1), (&all[5].2, all[5].1));
+    let claimed = types("since=0&type=task.claimed", None, 1).await;
+    assert_eq!(claimed[0].1, all[5].1, "alone, it has the id");
     assert_eq!(types("since=0&kind=agent", None, 2).await.len(), 2);
-    assert_eq!(types(&format!("since=0&name={name}&source=task-controller"), None, 3).await, all[3..6]);
+    assert_eq!(types(&format!("since=0&name={name}&source=task-controller"), None, 5).await, all[3..8]);
     let mut live = Listener::at(&place, "/v1/events/watch", None).await;
     let began = live.next().await.unwrap();
     assert_eq!(began.event, "comment", "who is cut off before anything happens has to know where it began");
     place.post("/v1/agents", &agent("new")).await;
     let message = said_next(&mut live).await;
     assert_eq!((&message.data["type"], &message.data["name"]), (&json!("resource.created"), &json!("new")));
-    assert_eq!(types("", began.id, 1).await[0].1, message.id.unwrap());
+    assert_eq!(types("", began.id, 1).await[0].1, message.id);
+}
+
+#[tokio::test]
+async fn without_a_namespace_one_sees_all_that_one_is_let_into() {
+    let place = Place::new().await;
+    for namespace in ["red", "blue", "green"] {
+        let mut agent = agent(namespace);
+        agent["metadata"]["namespace"] = json!(namespace);
+        assert_eq!(place.post("/v1/agents", &agent).await.status, 201);
+    }
+    place.post("/v1/agents", &agent("last")).await;
+    let seen = async |credential: &str, query: &str, count: usize| {
+        let path = format!("/v1/events/watch?since=0{query}");
+        let mut watch = Listener::at_as(&place, credential, &path, "").await;
+        let mut names = Vec::new();
+        for _ in 0..count {
+            names.push(said_next(&mut watch).await.data["name"].as_str().unwrap().to_owned());
+        }
+        names
+    };
+    let server = bearer(place.server.token());
+    assert_eq!(seen(&server, "", 4).await, ["red", "blue", "green", "last"]);
+    assert_eq!(seen(&server, "&namespace=*", 4).await, ["red", "blue", "green", "last"]);
+    assert_eq!(seen(&server, "&namespace=green", 1).await, ["green"]);
+    let some = place.token("some", "reader", &["blue", "default"]).await;
+    assert_eq!(seen(&some, "", 2).await, ["blue", "last"]);
+    let refused = place.send_as(&some, "GET", "/v1/events/watch?namespace=red", None).await;
+    check(&refused, 403, "forbidden", "red");
+}
+
+#[tokio::test]
+async fn what_is_gone_is_told_in_the_words_it_was_declared_in() {
+    let place = Place::with_agent().await;
+    let theirs = |mut manifest: Value| {
+        manifest["apiVersion"] = json!("orloj.dev/v1");
+        manifest
+    };
+    for (plural, mut manifest, expected) in [
+        ("agents", theirs(agent("a")), "orloj.dev/v1"),
+        ("agents", agent("a"), "ostler.dev/v1"),
+        ("tasks", theirs(task()), "orloj.dev/v1"),
+        ("tasks", task(), "ostler.dev/v1"),
+    ] {
+        manifest["metadata"] = json!({"name": "gone"});
+        let made = place.post(&format!("/v1/{plural}"), &manifest).await;
+        assert_eq!((made.status, &made.json()["apiVersion"]), (201, &json!(expected)), "{made:?}");
+        let mut watch = Listener::at(&place, &format!("/v1/{plural}/watch?name=gone"), None).await;
+        assert_eq!(next(&mut watch).await.data["resource"]["apiVersion"], expected);
+        place.send("POST", "/v1/tasks/gone/cancel", "", b"").await;
+        assert_eq!(place.delete(&format!("/v1/{plural}/gone")).await.status, 204);
+        let gone = loop {
+            let message = next(&mut watch).await;
+            if message.data["type"] == "deleted" {
+                break message;
+            }
+        };
+        assert_eq!(gone.data["resource"]["apiVersion"], expected, "{plural}");
+    }
 }
 
 #[tokio::test]

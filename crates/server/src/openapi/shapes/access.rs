@@ -13,12 +13,13 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("Login", body(&[("username", text()), ("password", text())], &[])),
         ("PasswordChange", body(&[("current_password", text()), ("new_password", password())], &[])),
         ("PasswordReset", body(&[("new_password", password())], &[("username", text())])),
-        ("User", with(&[("name", text()), ("created_at", text())], &[])),
+        ("User", user()),
         ("UserList", list(&reference("User"))),
-        ("NewUser", with(&[("name", name()), ("password", password())], &[])),
+        ("NewUser", with(&[("name", name())], &[("password", password())])),
         ("UserChange", with(&[], &[("password", password())])),
         ("Token", token()),
         ("TokenList", list(&reference("Token"))),
+        ("NewOwnToken", own_token()),
         ("NewToken", with(&[("name", name())], &[("expires_at", text()), ("expires_in", text())])),
     ]
 }
@@ -40,10 +41,21 @@ fn me() -> Value {
     })
 }
 
+fn user() -> Value {
+    let made_up = json!({"type": "string", "description": "Shown once, when it was made up."});
+    let required = ["name", "username", "created_at", "updated_at"].map(|name| (name, text()));
+    with(&required, &[("password", made_up)])
+}
+
 fn token() -> Value {
     let shown_once = json!({"type": "string", "description": "Shown once, when it is made."});
     let more = [("token", shown_once), ("last_used_at", text()), ("expires_at", text())];
     with(&[("name", text()), ("created_at", text()), ("created_by", text())], &more)
+}
+
+/// All of it may be left out.
+fn own_token() -> Value {
+    body(&[], &[("name", name()), ("expires_at", text()), ("expires_in", text())])
 }
 
 /// With a role and namespaces, which may be left out.

@@ -105,7 +105,7 @@ fn status() -> Value {
 }
 
 fn idempotency() -> Value {
-    with(&texts(&["key", "message_id", "state", "updated_at"]), &texts(&["worker"]))
+    with(&texts(&["key", "message_id", "state", "updated_at", "expires_at"]), &texts(&["worker"]))
 }
 
 fn trace_entry() -> Value {
@@ -132,7 +132,7 @@ fn trace_entry() -> Value {
     ]));
     optional.push(("retryable", flag()));
     let mut shape = with(&required, &optional);
-    shape["properties"]["step_id"]["pattern"] = json!(r"^a\d{3,}\.s\d{4,}(\.contract)?$");
+    shape["properties"]["step_id"]["pattern"] = json!(r"^a\d{3,}\.s\d{4,}(\.[a-z]+)?$");
     shape
 }
 
@@ -170,9 +170,15 @@ fn messages() -> Value {
         ("namespace", text()),
         ("total", number()),
         ("filtered_from", number()),
-        ("lifecycle_counts", json!({"type": "object", "additionalProperties": number()})),
+        ("lifecycle_counts", lifecycle()),
         ("messages", list_of(reference("TaskMessage"))),
     ])
+}
+
+/// How many messages are in each phase.
+fn lifecycle() -> Value {
+    let counts = ["queued", "running", "retrypending", "succeeded", "deadletter"];
+    with(&numbers(&counts), &numbers(&["waitingapproval"]))
 }
 
 fn usage() -> Value {

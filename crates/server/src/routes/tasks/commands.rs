@@ -5,15 +5,17 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use ostler_control::Precondition;
 use ostler_kernel::Task;
 use ostler_spec::{Path, TaskSpec};
 use serde_json::{Map, Value};
 
-use super::{answer, created, find, idempotency_key, overrides::changed_spec};
+use super::{answer, check_version, created, find, idempotency_key, overrides::changed_spec};
 use crate::{
     gate::App,
     json, manifest,
     parameters::{Name, Parameters},
+    precondition,
     problem::Problem,
     wire::task::TaskView,
 };
@@ -28,6 +30,31 @@ pub async fn cancel(
     let reason = reason(&headers, &body)?;
     let row = find(&app, &task, parameters).await?;
     app.control.cancel(row.task.id, reason.as_deref().unwrap_or("cancelled by request")).await?;
+    changed(&app, &row.task).await
+}
+
+/// What a task came to follows from its runs; nobody else can say it. But that it failed is how Orloj's command line cancels
+/// one: there is no other way to mean that.
+pub async fn put_status(
+    State(app): State<Arc<App>>,
+    Name(task): Name,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let row = find(&app, &task, parameters).await?;
+    let report = manifest::status(&headers, &body)?;
+    let text = |key: &str| report.status.get(key).and_then(Value::as_str);
+    if text("phase") != Some("Failed") {
+        let name = &row.task.name;
+        let detail = format!("the status of task {name:?} follows from its runs and can't be written");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail)
+            .remedy("to end a task, POST to its /cancel, or put the phase Failed"));
+    }
+    let given = report.version.clone().map(Precondition::Version);
+    check_version(&row, &precondition::of(&headers)?.or(given).unwrap_or(Precondition::Any))?;
+    let reason = text("lastError").filter(|reason| !reason.is_empty()).unwrap_or("cancelled by request");
+    app.control.cancel(row.task.id, reason).await?;
     changed(&app, &row.task).await
 }
 

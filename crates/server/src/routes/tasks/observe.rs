@@ -32,18 +32,6 @@ pub async fn status(
     Ok(answer(StatusCode::OK, &view.status_alone()))
 }
 
-/// What a task came to follows from its runs; nobody else can say it.
-pub async fn refuse_status(
-    State(app): State<Arc<App>>,
-    Name(task): Name,
-    parameters: Parameters,
-) -> Result<Response, Problem> {
-    let row = find(&app, &task, parameters).await?;
-    let detail = format!("the status of task {:?} follows from its runs and can't be written", row.task.name);
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_available", detail)
-        .remedy("to end a task, POST to its /cancel"))
-}
-
 pub async fn messages(
     State(app): State<Arc<App>>,
     Name(task): Name,

@@ -116,6 +116,7 @@ impl History<'_> {
         let max_attempts = 1 + dice.below(3) as u32;
         let priorities = [Priority::Low, Priority::Normal, Priority::High, Priority::Urgent];
         TaskRequest {
+            api_version: None,
             agent: SUBJECT.to_owned(),
             system,
             plan: BlobId::of(b"a plan"),

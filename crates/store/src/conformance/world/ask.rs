@@ -152,6 +152,7 @@ impl<'w> Ask<'w> {
 
 fn request() -> TaskRequest {
     TaskRequest {
+        api_version: None,
         agent: "helper".to_owned(),
         system: None,
         plan: BlobId::of(b"a plan"),
