@@ -49,7 +49,7 @@ impl Control {
             let (namespace, annotations) = (task.namespace, without_trace(task.request.annotations));
             return Ok(NewTask { namespace, name: None, labels, annotations, spec, trace: None });
         }
-        match self.resource(Kind::Task, namespace, name).await? {
+        match self.declared(Kind::Task, namespace, name).await? {
             Some(Resource { metadata, spec: Spec::Task(mut spec), .. }) => {
                 spec.mode = TaskMode::Run;
                 // Each is a task of its own.

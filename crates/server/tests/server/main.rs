@@ -16,6 +16,7 @@ mod large;
 mod lifecycle;
 mod limits;
 mod link;
+mod missing;
 mod observe;
 mod pipeline;
 mod replace;
