@@ -119,7 +119,8 @@ impl Graph {
         let next = declared.next.iter().map(|next| (next, None, false));
         let edges = declared.edges.iter();
         let edges = edges.map(|edge| (&edge.to, edge.condition.as_ref().map(condition), false));
-        let delegates = declared.delegates.iter().map(|agent| (agent, None, true));
+        let delegates = declared.delegates.iter();
+        let delegates = delegates.map(|edge| (&edge.to, edge.condition.as_ref().map(condition), true));
         let all: Vec<(&Reference, Option<String>, bool)> = next.chain(edges).chain(delegates).collect();
         for (reference, condition, is_delegation) in all {
             let Some(to) = self.number(&reference.to_string()) else { continue };

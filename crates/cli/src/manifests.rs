@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ostler_spec::{Origin, Parsed, Problem, Resource, TaskMode, kinds};
+use ostler_spec::{Kind, Origin, Parsed, Problem, Resource, TaskMode, kinds, mistakes_between};
 
 use crate::{error::CommandError, input};
 
@@ -42,6 +42,11 @@ impl Declared {
         matches!(&self.resource.spec, ostler_spec::Spec::Task(task) if task.mode == TaskMode::Run)
     }
 
+    /// A Worker registers itself where it is started; a manifest of one tells only how it looked.
+    pub fn registers_itself(&self) -> bool {
+        self.resource.kind() == Kind::Worker
+    }
+
     /// Whether its namespace was written, and not filled in.
     pub fn names_namespace(&self) -> bool {
         self.origin.says(&ostler_spec::Path::of("metadata.namespace"))
@@ -72,7 +77,23 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
             sources.push(source(shown(path), false, &input::read_file(path)?));
         }
     }
+    look_between(&mut sources);
     Ok(sources)
+}
+
+/// What is wrong only with several of them together is told of the one that has to change.
+fn look_between(sources: &mut [Source]) {
+    let valid = |(place, source)| -> Option<(usize, &Parsed)> {
+        let Source { outcome, .. } = source;
+        Some((place, outcome.as_ref().ok()?))
+    };
+    let (places, texts): (Vec<usize>, Vec<&Parsed>) = sources.iter().enumerate().filter_map(valid).unzip();
+    for (text, problem) in mistakes_between(&texts) {
+        match &mut sources[places[text]].outcome {
+            Err(problems) => problems.push(problem),
+            outcome @ Ok(_) => *outcome = Err(vec![problem]),
+        }
+    }
 }
 
 /// What the sources declare together. If there is a mistake in one of them, all mistakes are told, and `consequence`
@@ -209,6 +230,21 @@ mod tests {
         let titles: Vec<String> = manifests.declared.iter().map(Declared::title).collect();
         assert_eq!(titles, ["tool/t", "agent/a"]);
         assert!(manifests.declared.iter().all(|declared| declared.from_folder && !declared.would_run()));
+    }
+
+    #[test]
+    fn a_task_is_held_against_the_system_of_another_file() {
+        let circle = "kind: AgentSystem\nmetadata: {name: s}\n\
+                      spec: {agents: [a, b], graph: {a: {next: b}, b: {next: a}}}\n";
+        let task = "kind: Task\nmetadata: {name: t}\nspec: {system: s}\n";
+        let folder = folder(&[("system.yaml", circle), ("task.yaml", task)]);
+        let sources = read(&[folder.path().to_owned()]).unwrap();
+        let [mistake] = &mistakes(&sources)[..] else { panic!("{sources:?}") };
+        assert!(mistake.contains("task.yaml:3:") && mistake.contains("(a -> b -> a)"), "{mistake}");
+        assert!(sources[0].outcome.is_ok(), "the system may be used with a bound");
+        let bound = task.replace("system: s", "system: s, max_turns: 4");
+        fs::write(folder.path().join("task.yaml"), bound).unwrap();
+        assert!(mistakes(&read(&[folder.path().to_owned()]).unwrap()).is_empty());
     }
 
     #[test]

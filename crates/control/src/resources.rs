@@ -5,6 +5,8 @@ mod beside;
 mod check;
 mod floor;
 mod put;
+mod references;
+mod status;
 
 use ostler_kernel::{
     Bundle, Selector,
@@ -12,8 +14,8 @@ use ostler_kernel::{
 };
 use ostler_spec::{Kind, Problem, Resource, Spec};
 use ostler_store::{ResourceFilter, StoreExt};
-use serde_json::{Value as Json, json};
 
+pub(crate) use self::status::Looked;
 pub use self::{
     beside::Beside,
     check::{Fate, Mistake},
@@ -34,7 +36,21 @@ pub struct ResourcePage {
 }
 
 impl Control {
+    /// With its status.
     pub async fn resource(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Resource>, ControlError> {
+        match self.declared(kind, namespace, name).await? {
+            Some(resource) => self.judged(resource, &mut Looked::default()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// For whoever has no use for its status.
+    pub(crate) async fn declared(
         &self,
         kind: Kind,
         namespace: &str,
@@ -44,22 +60,32 @@ impl Control {
         stored.as_ref().map(restore).transpose()
     }
 
-    pub async fn resources(
+    /// For whoever has no use for their status.
+    pub(crate) async fn resources(
         &self,
         kind: Kind,
         namespace: Option<String>,
         after: Option<(String, String)>,
         limit: usize,
     ) -> Result<Vec<Resource>, ControlError> {
-        self.page(kind, ResourcePage { namespace, after, limit, ..ResourcePage::default() }).await
+        let page = ResourcePage { namespace, after, limit, ..ResourcePage::default() };
+        self.stored_page(kind, page).await?.iter().map(restore).collect()
     }
 
-    /// Those whose labels are asked for, by namespace and name; as many as the limit says, if there are so many.
+    /// Those whose labels are asked for, by namespace and name, each with its status; as many as the limit says, if there are
+    /// so many.
     pub async fn page(&self, kind: Kind, page: ResourcePage) -> Result<Vec<Resource>, ControlError> {
+        let (mut found, mut looked) = (Vec::new(), Looked::default());
+        for stored in self.stored_page(kind, page).await? {
+            found.push(self.judged(restore(&stored)?, &mut looked).await?);
+        }
+        Ok(found)
+    }
+
+    async fn stored_page(&self, kind: Kind, page: ResourcePage) -> Result<Vec<StoredResource>, ControlError> {
         let ResourcePage { namespace, after, labels, limit } = page;
         let filter = ResourceFilter { kind: kind.name().to_owned(), namespace, after, labels, limit };
-        let stored = self.store.resources(filter).await?;
-        stored.iter().map(restore).collect()
+        Ok(self.store.resources(filter).await?)
     }
 
     pub async fn delete(&self, kind: Kind, namespace: &str, name: &str) -> Result<(), ControlError> {
@@ -116,16 +142,6 @@ pub(crate) fn key(kind: Kind, namespace: &str, name: &str) -> ResourceKey {
     ResourceKey { kind: kind.name().to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// Whether it can be used, where nobody has said more.
-fn first_status(resource: &Resource) -> Json {
-    let problems = resource.unsupported();
-    let generation = resource.metadata.generation;
-    if problems.is_empty() {
-        return json!({"phase": "Ready", "observedGeneration": generation});
-    }
-    json!({"phase": "Error", "lastError": words(&problems), "observedGeneration": generation})
-}
-
 /// What this version can't do of what is about to be used.
 pub(crate) fn check_available(kind: Kind, name: &str, spec: &Spec) -> Result<(), ControlError> {
     let problems = spec.unsupported();
@@ -140,7 +156,7 @@ fn words(problems: &[Problem]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// The document with what the store knows about it.
+/// The document with what the store knows about it, and the status only if somebody has said it.
 pub(crate) fn restore(stored: &StoredResource) -> Result<Resource, ControlError> {
     let mut resource: Resource = serde_json::from_value(stored.document.clone()).map_err(|error| {
         ControlError::Conflict(format!("the stored {} can't be read: {error}", stored.key.name))
@@ -148,9 +164,6 @@ pub(crate) fn restore(stored: &StoredResource) -> Result<Resource, ControlError>
     resource.metadata.resource_version = Some(stored.version.to_string());
     resource.metadata.generation = Some(stored.generation);
     resource.metadata.created_at = Some(stored.created_at.to_string());
-    if resource.status.is_none() {
-        resource.status = Some(first_status(&resource));
-    }
     // What is sealed is not shown either: it would be worth keeping until its key is known.
     if let Spec::Secret(secret) = &mut resource.spec {
         *secret = secret.shown();

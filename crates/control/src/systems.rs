@@ -101,7 +101,11 @@ fn check_home(new: &NewTask, doer: &Reference) -> Result<(), ControlError> {
     if doer.namespace_or(&new.namespace) == new.namespace {
         return Ok(());
     }
-    Err(bad(&format!("{:?} lives in another namespace than the task", doer.to_string())))
+    let message = format!(
+        "{:?} lives in another namespace than the task, which is not available in this version",
+        doer.to_string()
+    );
+    Err(ControlError::NotAvailable(message))
 }
 
 fn bad(message: &str) -> ControlError {

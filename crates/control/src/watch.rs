@@ -18,7 +18,11 @@ use ostler_kernel::{
 use ostler_spec::{Kind, Resource};
 use ostler_store::{ResourceFilter, StoreError, StoreExt, TaskFilter, TaskRef, TaskRow};
 
-use crate::{Control, ControlError, log::LogFollower, resources::restore};
+use crate::{
+    Control, ControlError,
+    log::LogFollower,
+    resources::{Looked, restore},
+};
 
 /// What is watched.
 #[derive(Debug, Clone)]
@@ -172,8 +176,10 @@ impl Watch {
         let page = self.control.store.resources(filter).await?;
         let next = page.last().map(|last| (last.key.namespace.clone(), last.key.name.clone()));
         let is_last = page.len() < AT_ONCE;
+        let mut looked = Looked::default();
         for stored in page.iter().filter(|stored| self.watched.begins_with(stored)) {
-            let seen = Seen::Resource(Box::new(restore(stored)?));
+            let resource = self.control.judged(restore(stored)?, &mut looked).await?;
+            let seen = Seen::Resource(Box::new(resource));
             self.shown.insert((stored.key.namespace.clone(), stored.key.name.clone()), stored.version);
             self.ready.push_back(Told::First(Sight::Added(seen)));
         }

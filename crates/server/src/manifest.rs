@@ -34,7 +34,7 @@ pub fn resource(
     parameters: &Parameters,
 ) -> Result<Resource, Problem> {
     let namespace = parameters.namespace()?;
-    let (format, text) = (format(headers)?, text(body)?);
+    let (format, text) = read(headers, body)?;
     if format == Format::Json {
         json::check(text)?;
     }
@@ -57,7 +57,7 @@ const MOST: usize = 5000;
 
 /// All objects that a body declares. Whether the caller may is not looked at here.
 pub fn many(headers: &HeaderMap, body: &[u8]) -> Result<Parsed, Problem> {
-    let (format, text) = (format(headers)?, text(body)?);
+    let (format, text) = read(headers, body)?;
     if format == Format::Json {
         json::check(text)?;
     }
@@ -72,7 +72,7 @@ pub fn many(headers: &HeaderMap, body: &[u8]) -> Result<Parsed, Problem> {
 /// The task that a body asks for; its name may be missing.
 pub fn task(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<NewTask, Problem> {
     let namespace = parameters.namespace()?;
-    let (format, text) = (format(headers)?, text(body)?);
+    let (format, text) = read(headers, body)?;
     let mut document = value(format, text)?;
     let metadata = document
         .as_object_mut()
@@ -125,7 +125,8 @@ pub struct StatusReport {
 
 /// `{"metadata": {"resourceVersion": ...}, "status": {...}}`. Whatever else stands there is of no account.
 pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem> {
-    let document = value(format(headers)?, text(body)?)?;
+    let (format, text) = read(headers, body)?;
+    let document = value(format, text)?;
     let refuse = |path: &str, message: &str| {
         let path = if path.is_empty() { Path::default() } else { Path::of(path) };
         Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(path, message)]))
@@ -156,7 +157,8 @@ pub struct Rerun {
 
 pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Rerun, Problem> {
     let namespace = parameters.namespace()?;
-    let mut document = value(format(headers)?, text(body)?)?;
+    let (format, text) = read(headers, body)?;
+    let mut document = value(format, text)?;
     let refuse = |path: &str, message: &str| {
         Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::of(path), message)])
     };
@@ -201,32 +203,46 @@ fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Resul
     }
 }
 
-/// A body's type. Most callers who name none send JSON.
-fn format(headers: &HeaderMap) -> Result<Format, Problem> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Format::Json) };
-    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+/// A body with the format it is in. Without a type, and as plain text, it is told by its first letter, as a file is.
+fn read<'b>(headers: &HeaderMap, body: &'b [u8]) -> Result<(Format, &'b str), Problem> {
+    let (declared, text) = (declared_format(headers)?, text(body)?);
+    let looks_like_json = || text.trim_start().is_empty() || text.trim_start().starts_with(['{', '[']);
+    let format = declared.unwrap_or_else(|| if looks_like_json() { Format::Json } else { Format::Yaml });
+    Ok((format, text))
+}
+
+/// A body's type, if it says which of those it is.
+fn declared_format(headers: &HeaderMap) -> Result<Option<Format>, Problem> {
+    let Some(essence) = essence(headers) else { return Ok(None) };
     let is = |names: &[&str]| names.iter().any(|name| essence.eq_ignore_ascii_case(name.as_bytes()));
     if is(&["application/json"]) {
-        Ok(Format::Json)
+        Ok(Some(Format::Json))
     } else if is(&["application/yaml", "text/yaml", "application/x-yaml"]) {
-        Ok(Format::Yaml)
+        Ok(Some(Format::Yaml))
+    } else if is(&["text/plain"]) {
+        Ok(None)
     } else {
         let detail = format!("a body of type {:?} is not read here", String::from_utf8_lossy(essence));
-        Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
-            .remedy("send `Content-Type: application/json` or `application/yaml`"))
+        Err(unread(detail).remedy("send `Content-Type: application/json` or `application/yaml`"))
     }
 }
 
-/// Refuses a body that is not JSON by its type, where only JSON is read.
+/// Refuses a body that is not JSON by its type, where only JSON is read. Most callers who name none send JSON.
 pub fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
-    match format(headers)? {
-        Format::Json => Ok(()),
-        Format::Yaml => {
-            let detail = "this route reads only JSON";
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
-                .remedy("send `Content-Type: application/json`"))
-        }
+    match essence(headers) {
+        None => Ok(()),
+        Some(other) if other.eq_ignore_ascii_case(b"application/json") => Ok(()),
+        Some(_) => Err(unread("this route reads only JSON").remedy("send `Content-Type: application/json`")),
     }
+}
+
+fn essence(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::CONTENT_TYPE)?;
+    Some(value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii())
+}
+
+fn unread(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
 pub fn text(body: &[u8]) -> Result<&str, Problem> {

@@ -5,7 +5,7 @@ pub mod graph;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::choice::choice;
 use crate::condition::{self, Condition};
@@ -46,9 +46,10 @@ pub struct GraphNode {
     /// What to wait for where several agents send here; where they don't, anything but the default is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<Join>,
-    /// Agents that this one may hand parts of its work to.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub delegates: Vec<Reference>,
+    /// Agents that this one may hand parts of its work to, each as an edge or by its name alone.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "restore_delegates")]
+    #[schemars(with = "Vec<Delegate>")]
+    pub delegates: Vec<Edge>,
     /// What to wait for of the delegates; where there are none, anything but the default is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delegate_join: Option<Join>,
@@ -70,6 +71,30 @@ pub struct Edge {
     /// Taken only if the output says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
+}
+
+/// A delegate as it is written: with what is said of it, or by its name alone.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum Delegate {
+    Full(Box<Edge>),
+    Named(Reference),
+}
+
+impl Edge {
+    fn to(agent: Reference) -> Self {
+        Self { to: agent, ..Self::default() }
+    }
+}
+
+fn restore_delegates<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Edge>, D::Error> {
+    let delegates = Vec::<Delegate>::deserialize(deserializer)?;
+    let edge = |delegate| match delegate {
+        Delegate::Full(edge) => *edge,
+        Delegate::Named(agent) => Edge::to(agent),
+    };
+    Ok(delegates.into_iter().map(edge).collect())
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +182,9 @@ impl Declared for AgentSystemSpec {
     }
 
     fn mistakes(&self) -> Vec<Problem> {
-        graph::mistakes(self)
+        let mut problems = graph::mistakes(self);
+        problems.extend(self.repeated_checkpoints());
+        problems
     }
 
     fn unsupported(&self) -> Vec<Problem> {
@@ -180,6 +207,30 @@ impl Declared for AgentSystemSpec {
     }
 }
 
+impl AgentSystemSpec {
+    /// An answer names its checkpoint, so that two of one name could not be told apart.
+    fn repeated_checkpoints(&self) -> Vec<Problem> {
+        let of_nodes = self
+            .graph
+            .iter()
+            .filter_map(|(name, node)| Some((Path::node(name).field("review"), node.review.as_ref()?)));
+        let of_whole =
+            self.completion_review.iter().map(|review| (Path::of("spec.completion_review"), review));
+        let mut seen = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (path, review) in of_nodes.chain(of_whole) {
+            let path = path.field("checkpoint_id");
+            if let Some(first) = seen.get(&review.checkpoint_id) {
+                let message = format!("{:?} is given already, as {first}", review.checkpoint_id);
+                problems.push(Problem::new(path, message));
+            } else {
+                seen.insert(&review.checkpoint_id, path.to_string());
+            }
+        }
+        problems
+    }
+}
+
 impl Path {
     fn node(name: &str) -> Self {
         Self::of("spec.graph").field(name)
@@ -191,7 +242,7 @@ fn read_node(fields: &mut Fields<'_, '_>) -> GraphNode {
         next: fields.optional("next"),
         edges: fields.objects("edges", read_edge),
         join: fields.optional_child("join", read_join),
-        delegates: fields.distinct("delegates"),
+        delegates: fields.objects_or_words("delegates", read_edge, Edge::to),
         delegate_join: fields.optional_child("delegate_join", read_join),
         review: fields.optional_child("review", read_review),
     }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::choice::choice;
 use crate::duration::GoDuration;
@@ -83,7 +84,7 @@ pub struct TaskApprovalSpec {
     #[serde(default = "ttl")]
     pub ttl: GoDuration,
     /// Whether the agent may be sent back to its work.
-    #[serde(default)]
+    #[serde(default = "yes")]
     pub allow_request_changes: bool,
     /// How often it may be.
     #[serde(default = "review_cycles")]
@@ -94,20 +95,25 @@ pub struct TaskApprovalSpec {
     /// The approval of the look before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Reference>,
-    /// What is to be looked at.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub output: String,
+    /// What is to be looked at: text, or any value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
     /// How to show it.
     #[serde(default)]
     pub output_format: OutputFormat,
     /// What the engine needs to go on.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub resume_context: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Json>>")]
+    pub resume_context: Option<Json>,
 }
 
 choice! { CheckpointType { #[default] AgentOutput = "agent_output", TaskOutput = "task_output" } }
 
 choice! { OutputFormat { #[default] Text = "text", Json = "json" } }
+
+fn yes() -> bool {
+    true
+}
 
 fn review_cycles() -> u32 {
     3
@@ -131,13 +137,13 @@ impl Declared for TaskApprovalSpec {
             agent: fields.optional("agent"),
             reason: fields.verbatim("reason"),
             ttl: fields.positive_duration("ttl").unwrap_or(TTL),
-            allow_request_changes: fields.flag("allow_request_changes").unwrap_or(false),
+            allow_request_changes: fields.flag("allow_request_changes").unwrap_or_else(yes),
             max_review_cycles: fields.count("max_review_cycles", 1).unwrap_or_else(review_cycles),
             review_cycle: fields.count("review_cycle", 1).unwrap_or_else(first_cycle),
             supersedes: fields.optional("supersedes"),
-            output: fields.verbatim("output"),
+            output: fields.anything("output"),
             output_format: fields.optional("output_format").unwrap_or_default(),
-            resume_context: fields.verbatim("resume_context"),
+            resume_context: fields.json_object("resume_context"),
         }
     }
 

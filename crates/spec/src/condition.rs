@@ -33,9 +33,11 @@ pub struct Condition {
     pub contains: Option<String>,
     /// What stands there is a number above this.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::loose_number")]
     pub greater_than: Option<serde_json::Number>,
     /// What stands there is a number below this.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::loose_number")]
     pub less_than: Option<serde_json::Number>,
     /// Taken where no other condition of the agent holds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -56,8 +58,8 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Condition {
         equals: fields.plain("equals"),
         not_equals: fields.plain("not_equals"),
         contains: fields.letters("contains"),
-        greater_than: fields.number("greater_than"),
-        less_than: fields.number("less_than"),
+        greater_than: fields.loose_number("greater_than"),
+        less_than: fields.loose_number("less_than"),
         default: fields.flag("default").unwrap_or(false),
     };
     check_together(fields, condition.default);

@@ -198,7 +198,7 @@ impl<'r, 'n> Fields<'r, 'n> {
     /// A list of typed words.
     pub fn words<T: FromText>(&mut self, name: &'static str) -> Vec<T> {
         let Some(entry) = self.take(name) else { return Vec::new() };
-        self.within(entry, |reader| value::list(reader, &entry.value))
+        self.within(entry, |reader| value::list::<T, T>(reader, &entry.value, value::word))
     }
 
     /// The same without repeats, the first kept.
@@ -210,6 +210,32 @@ impl<'r, 'n> Fields<'r, 'n> {
             }
         }
         distinct
+    }
+
+    /// The same where words that differ only in their case are one.
+    pub fn distinct_words(&mut self, name: &'static str) -> Vec<String> {
+        let mut distinct: Vec<String> = Vec::new();
+        for word in self.words::<String>(name) {
+            if !distinct.iter().any(|other| other.eq_ignore_ascii_case(&word)) {
+                distinct.push(word);
+            }
+        }
+        distinct
+    }
+
+    /// A list of objects, where one that says nothing else may be written as the word it is about.
+    pub fn objects_or_words<T, W: FromText>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&mut Fields<'_, '_>) -> T,
+        from_word: impl Fn(W) -> T,
+    ) -> Vec<T> {
+        let Some(entry) = self.take(name) else { return Vec::new() };
+        let read_item = |reader: &mut Reader, item: &Node| match &item.value {
+            Value::Map(_) => Some(object(reader, item, item.at, &read)),
+            _ => value::word::<W>(reader, item).map(&from_word),
+        };
+        self.within(entry, |reader| value::list::<W, T>(reader, &entry.value, read_item))
     }
 
     /// A list of objects.
@@ -269,7 +295,12 @@ impl<'r, 'n> Fields<'r, 'n> {
         }
     }
 
-    /// The same for values that must not be repeated in a message.
+    /// Any value, kept as it came.
+    pub fn anything(&mut self, name: &'static str) -> Option<Json> {
+        self.take(name).map(|entry| entry.value.to_json())
+    }
+
+    /// A map of strings whose values must not be repeated in a message.
     pub fn secrets(&mut self, name: &'static str) -> BTreeMap<String, String> {
         let Some(entry) = self.take(name) else { return BTreeMap::new() };
         if let Value::Map(_) = entry.value.value {
@@ -310,11 +341,24 @@ impl<'r, 'n> Fields<'r, 'n> {
 
     pub fn number(&mut self, name: &'static str) -> Option<serde_json::Number> {
         let entry = self.take(name)?;
+        self.number_at(entry)
+    }
+
+    /// The same where it may stand in quotes.
+    pub fn loose_number(&mut self, name: &'static str) -> Option<serde_json::Number> {
+        let entry = self.take(name)?;
+        let quoted = match &entry.value.value {
+            Value::String(text) => number_in(text.trim()),
+            _ => None,
+        };
+        quoted.or_else(|| self.number_at(entry))
+    }
+
+    fn number_at(&mut self, entry: &Entry) -> Option<serde_json::Number> {
         if let Value::Number { number, .. } = &entry.value.value {
             return Some(number.clone());
         }
-        let is_quoted =
-            matches!(&entry.value.value, Value::String(text) if text.trim().parse::<f64>().is_ok());
+        let is_quoted = matches!(&entry.value.value, Value::String(text) if number_in(text.trim()).is_some());
         let hint = if is_quoted { " (remove the quotes)" } else { "" };
         let message = format!("expected a number, found {}{hint}", entry.value.describe());
         self.within(entry, |reader| reader.report(entry.value.at, message));
@@ -512,6 +556,11 @@ impl<'r, 'n> Fields<'r, 'n> {
             });
         }
     }
+}
+
+fn number_in(text: &str) -> Option<serde_json::Number> {
+    let fraction = || serde_json::Number::from_f64(text.parse().ok()?);
+    text.parse().ok().or_else(fraction)
 }
 
 fn is_slip(written: &str, name: &str) -> bool {

@@ -22,7 +22,8 @@ pub struct AgentPolicySpec {
     /// Tools that must not be called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_tools: Vec<Reference>,
-    /// Whether it holds for everything in its namespace, or for what it names.
+    /// Whether it holds for everything in its namespace, whatever it names, or only for what it names: for nothing
+    /// until it names something.
     pub apply_mode: PolicyScope,
     /// The systems it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -65,7 +66,7 @@ impl Declared for AgentPolicySpec {
 
     fn read(fields: &mut Fields<'_, '_>) -> Self {
         let default = Self::default();
-        let policy = Self {
+        Self {
             max_tokens_per_run: fields.positive("max_tokens_per_run"),
             allowed_models: fields.distinct("allowed_models"),
             blocked_tools: fields.distinct("blocked_tools"),
@@ -75,22 +76,7 @@ impl Declared for AgentPolicySpec {
             target_agents: fields.distinct("target_agents"),
             max_child_depth: fields.count("max_child_depth", 0).unwrap_or(default.max_child_depth),
             max_child_tasks: fields.count("max_child_tasks", 0).unwrap_or(default.max_child_tasks),
-        };
-        let targets = ["target_systems", "target_tasks", "target_agents"];
-        let named = targets.into_iter().find(|name| fields.was_written(name));
-        match (policy.apply_mode, named) {
-            _ if fields.is_troubled("apply_mode") => {}
-            (PolicyScope::Global, Some(name)) => {
-                fields.refuse(name, "given beside apply_mode global, which holds for everything");
-            }
-            (PolicyScope::Scoped, None) => {
-                let message = "names nothing it holds for: name target_systems, target_tasks or target_agents, \
-                               or say apply_mode global";
-                fields.refuse("apply_mode", message);
-            }
-            _ => {}
         }
-        policy
     }
 
     fn unsupported(&self) -> Vec<Problem> {
@@ -116,7 +102,10 @@ impl Declared for AgentRoleSpec {
     const SUMMARY: &'static str = "Permissions under a name that agents bear.";
 
     fn read(fields: &mut Fields<'_, '_>) -> Self {
-        Self { description: fields.verbatim("description"), permissions: fields.distinct("permissions") }
+        Self {
+            description: fields.verbatim("description"),
+            permissions: fields.distinct_words("permissions"),
+        }
     }
 
     fn unsupported(&self) -> Vec<Problem> {
@@ -124,14 +113,14 @@ impl Declared for AgentRoleSpec {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ToolPermissionSpec {
     /// The tool it speaks of; by default the one of its own name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ref: Option<Reference>,
-    /// What is asked for.
-    pub action: PermissionAction,
+    /// What is asked for; whoever calls a tool asks for `invoke`.
+    pub action: String,
     /// What an agent's roles must permit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_permissions: Vec<String>,
@@ -142,12 +131,28 @@ pub struct ToolPermissionSpec {
     /// The agents it holds for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_agents: Vec<Reference>,
-    /// What is said to each class of operation.
+    /// What is said to each class of operation; where several rules speak of one class, the strictest holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operation_rules: Vec<OperationRule>,
 }
 
-choice! { PermissionAction { #[default] Invoke = "invoke" } }
+impl Default for ToolPermissionSpec {
+    fn default() -> Self {
+        Self {
+            tool_ref: None,
+            action: invoke(),
+            required_permissions: Vec::new(),
+            match_mode: MatchMode::default(),
+            apply_mode: PermissionScope::default(),
+            target_agents: Vec::new(),
+            operation_rules: Vec::new(),
+        }
+    }
+}
+
+fn invoke() -> String {
+    "invoke".to_owned()
+}
 
 choice! { MatchMode { #[default] All = "all", Any = "any" } }
 
@@ -167,11 +172,21 @@ choice! {
     RuleClass { Read = "read", Write = "write", Delete = "delete", Admin = "admin", #[default] Any = "*" }
 }
 
-choice! { Verdict { #[default] Allow = "allow", Deny = "deny", ApprovalRequired = "approval_required" } }
+choice! {
+    /// From the mildest to the strictest.
+    Verdict { #[default] Allow = "allow", ApprovalRequired = "approval_required", Deny = "deny" }
+}
 
-impl RuleClass {
-    pub fn covers(self, class: OperationClass) -> bool {
-        self == Self::Any || self.as_str() == class.as_str()
+impl ToolPermissionSpec {
+    /// What is said to a class of operations: by the rules of its own, by those of all where it has none, and by
+    /// the strictest where several speak.
+    pub fn verdict(&self, class: OperationClass) -> Verdict {
+        let strictest = |class: &str| {
+            let rules = self.operation_rules.iter().filter(|rule| rule.operation_class.as_str() == class);
+            rules.map(|rule| rule.verdict).max()
+        };
+        let said = strictest(class.as_str()).or_else(|| strictest(RuleClass::Any.as_str()));
+        said.unwrap_or_default()
     }
 }
 
@@ -184,8 +199,8 @@ impl Declared for ToolPermissionSpec {
     fn read(fields: &mut Fields<'_, '_>) -> Self {
         let permission = Self {
             tool_ref: fields.optional("tool_ref"),
-            action: fields.optional("action").unwrap_or_default(),
-            required_permissions: fields.distinct("required_permissions"),
+            action: fields.optional("action").unwrap_or_else(invoke),
+            required_permissions: fields.distinct_words("required_permissions"),
             match_mode: fields.optional("match_mode").unwrap_or_default(),
             apply_mode: fields.optional("apply_mode").unwrap_or_default(),
             target_agents: fields.distinct("target_agents"),
@@ -203,20 +218,6 @@ impl Declared for ToolPermissionSpec {
             PermissionScope::Global => {}
         }
         permission
-    }
-
-    fn mistakes(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (at, rule) in self.operation_rules.iter().enumerate() {
-            let before = &self.operation_rules[..at];
-            if before.iter().any(|other| other.operation_class == rule.operation_class) {
-                let path =
-                    crate::problem::Path::of("spec.operation_rules").index(at).field("operation_class");
-                let message = format!("a second rule for {}", rule.operation_class);
-                problems.push(Problem::new(path, message));
-            }
-        }
-        problems
     }
 
     fn unsupported(&self) -> Vec<Problem> {

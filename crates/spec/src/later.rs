@@ -21,6 +21,7 @@ const fn part(path: &'static str, what: &'static str) -> Later {
 }
 
 const ANOTHER: &str = "other than the default";
+const ELSEWHERE: &str = "of another namespace";
 
 /// What this version can't do with a kind.
 pub fn later(kind: Kind) -> &'static [Later] {
@@ -71,6 +72,7 @@ const AGENT: &[Later] = &[
 ];
 
 const AGENT_SYSTEM: &[Later] = &[
+    part("spec.agents.*", ELSEWHERE),
     part("spec.graph", "other than a line of agents"),
     all("spec.graph.*.edges.*.condition"),
     all("spec.graph.*.delegates"),
@@ -80,7 +82,8 @@ const AGENT_SYSTEM: &[Later] = &[
     all("spec.a2a.enabled"),
 ];
 
-const TASK: &[Later] = &[all("spec.message_retry.non_retryable")];
+const TASK: &[Later] =
+    &[part("spec.agent", ELSEWHERE), part("spec.system", ELSEWHERE), all("spec.message_retry.non_retryable")];
 
 const TOOL: &[Later] = &[
     part("spec.type", "other than `http`"),

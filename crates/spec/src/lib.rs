@@ -69,7 +69,7 @@ pub use governance::{AgentPolicySpec, AgentRoleSpec, PolicyScope, ToolPermission
 pub use kind::{Kind, KindInfo, Spec, kinds};
 pub use later::{Later, later};
 pub use leaves::{Leaf, leaves};
-pub use manifest::{MAX_BYTES, Origin, Parsed, from_json, parse, parse_with_notices};
+pub use manifest::{MAX_BYTES, Origin, Parsed, from_json, mistakes_between, parse, parse_with_notices};
 pub use mcp_server::McpServerSpec;
 pub use memory::MemorySpec;
 pub use model_endpoint::{

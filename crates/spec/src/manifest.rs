@@ -68,6 +68,20 @@ pub fn parse_with_notices(source_name: &str, text: &str) -> Result<Parsed, Vec<P
     Ok(Parsed { resources, origins, notices: notices.into_problems() })
 }
 
+/// What is wrong with several texts only when they are taken together, each with the number of the text that has the
+/// mistake. What is wrong with one by itself has been said when it was read.
+pub fn mistakes_between(texts: &[&Parsed]) -> Vec<(usize, Problem)> {
+    let declared = texts.iter().enumerate().flat_map(|(text, parsed)| {
+        parsed.resources.iter().zip(&parsed.origins).map(move |(resource, origin)| (resource, (text, origin)))
+    });
+    let (resources, places): (Vec<&Resource>, Vec<(usize, &Origin)>) = declared.unzip();
+    let located = |(number, problem): (usize, Problem)| {
+        let (text, origin) = *places.get(number)?;
+        Some((text, Problem { location: origin.locate(&problem.path), ..problem }))
+    };
+    together::mistakes(&resources).into_iter().filter_map(located).collect()
+}
+
 /// Reads one resource from a value. Problems carry a JSON pointer in place of a line.
 pub fn from_json(value: &Json) -> Result<Resource, Vec<Problem>> {
     let mut reader = Reader::of_value();
@@ -121,7 +135,9 @@ fn read_documents(reader: &mut Reader, nodes: Vec<Node>) -> Vec<(Resource, Node)
         }
         documents.push((resource, node));
     }
-    for (at, mistake) in together::mistakes(&documents) {
+    let resources: Vec<&Resource> = documents.iter().map(|(resource, _)| resource).collect();
+    for (number, mistake) in together::mistakes(&resources) {
+        let at = documents.get(number).and_then(|(_, node)| node.locate(&mistake.path));
         reader.add(at, mistake);
     }
     documents

@@ -9,7 +9,7 @@ use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
 use crate::kind::{Declared, Refusals};
-use crate::problem::Problem;
+use crate::problem::{Path, Problem};
 use crate::reference::SecretRef;
 use crate::tool::{self, RuntimeOverride, ToolAuth, ToolResources};
 use crate::url;
@@ -18,7 +18,7 @@ use crate::url;
 pub struct McpServerSpec {
     /// How it is spoken to.
     pub transport: McpTransport,
-    /// The program, for stdio.
+    /// The program, for stdio; by default the one that the image starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// What the program is started with.
@@ -39,7 +39,7 @@ pub struct McpServerSpec {
     /// How often a lost connection is made again.
     #[serde(default)]
     pub reconnect: Reconnect,
-    /// The image that the program runs in.
+    /// The image that the program runs in, for stdio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// What the image's registry wants to see.
@@ -71,7 +71,7 @@ pub struct McpVariable {
     /// The secret that holds the value, in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
-    /// A file that gets the value instead of a variable.
+    /// A file in the image that gets the value instead of a variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount_path: Option<String>,
 }
@@ -132,10 +132,15 @@ impl Declared for McpServerSpec {
         };
         if fields.was_written("transport") && !fields.is_troubled("transport") {
             match transport {
-                McpTransport::Stdio => fields.require("command"),
+                McpTransport::Stdio if server.image.is_some() || fields.is_troubled("image") => {}
+                McpTransport::Stdio => fields.refuse_absent(
+                    &["command", "image"],
+                    "required field is missing: what is started is a command, or an image",
+                ),
                 McpTransport::Http => fields.require("endpoint"),
             }
         }
+        refuse_without_image(fields, &server);
         server
     }
 
@@ -143,8 +148,12 @@ impl Declared for McpServerSpec {
         let mut seen = BTreeMap::new();
         let mut problems = Vec::new();
         for (at, variable) in self.env.iter().enumerate() {
+            if variable.mount_path.is_some() && self.image.is_none() {
+                let path = Path::of("spec.env").index(at).field("mountPath");
+                problems.push(Problem::new(path, "a file is put into an image, and there is none"));
+            }
             if let Some(first) = seen.insert(variable.name.as_str(), at) {
-                let path = crate::problem::Path::of("spec.env").index(at).field("name");
+                let path = Path::of("spec.env").index(at).field("name");
                 let message = format!("{:?} is given already, as env[{first}]", variable.name);
                 problems.push(Problem::new(path, message));
             }
@@ -157,12 +166,33 @@ impl Declared for McpServerSpec {
     }
 }
 
+/// What only an image makes use of, and an image where nothing is started.
+fn refuse_without_image(fields: &mut Fields<'_, '_>, server: &McpServerSpec) {
+    if fields.is_troubled("transport") || fields.is_troubled("image") {
+        return;
+    }
+    if server.image.is_some() {
+        if server.transport == McpTransport::Http {
+            fields.refuse("image", "has no effect with the transport http, which starts nothing");
+        }
+    } else if server.image_pull_secret.is_some() {
+        fields.refuse("image_pull_secret", "has no effect without an image to pull");
+    }
+}
+
+fn check_absolute(path: &str) -> Result<(), String> {
+    match path.starts_with('/') {
+        true => Ok(()),
+        false => Err(format!("expected an absolute path such as \"/run/secrets/token\", found {path:?}")),
+    }
+}
+
 fn read_variable(fields: &mut Fields<'_, '_>) -> McpVariable {
     let variable = McpVariable {
         name: fields.required("name"),
         value: fields.letters("value"),
         secret_ref: fields.optional("secretRef"),
-        mount_path: fields.optional("mountPath"),
+        mount_path: fields.checked("mountPath", check_absolute),
     };
     if variable.value.is_some() && variable.secret_ref.is_some() {
         fields.refuse("secretRef", "given beside value: a variable has one of the two");

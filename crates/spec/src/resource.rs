@@ -11,6 +11,7 @@ use crate::kind::{Kind, Spec, kinds};
 use crate::node::{Node, Value};
 use crate::problem::{Problem, Segment};
 use crate::reader::Reader;
+use crate::references::Named;
 use crate::suggest::nearest;
 
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -65,7 +66,27 @@ impl Resource {
 
     /// What this declares that the running version cannot honour, to be refused when it is used.
     pub fn unsupported(&self) -> Vec<Problem> {
-        self.spec.unsupported()
+        let mut problems = self.spec.unsupported();
+        problems.extend(self.workers_elsewhere());
+        problems
+    }
+
+    /// A task is worked on where it lives: whose rules, shares and conversations would count is not settled otherwise.
+    fn workers_elsewhere(&self) -> Vec<Problem> {
+        let own = self.metadata.namespace.as_str();
+        let is_elsewhere = |named: &Named<'_>| {
+            matches!(named.kind, Kind::Agent | Kind::AgentSystem) && named.reference.namespace_or(own) != own
+        };
+        let named = match &self.spec {
+            Spec::Task(_) | Spec::AgentSystem(_) => self.references(),
+            _ => Vec::new(),
+        };
+        let elsewhere = named.into_iter().filter(is_elsewhere);
+        let problem = |named: Named<'_>| {
+            let what = if named.kind == Kind::Agent { "an agent" } else { "a system" };
+            Problem::new(named.path, format!("{what} of another namespace is not available in this version"))
+        };
+        elsewhere.map(problem).collect()
     }
 }
 

@@ -92,6 +92,11 @@ pub(crate) fn loose_text(_: &mut schemars::SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "number", "null"]})
 }
 
+/// A number that may be written in quotes.
+pub(crate) fn loose_number(_: &mut schemars::SchemaGenerator) -> Schema {
+    json_schema!({"type": ["number", "string", "null"]})
+}
+
 /// Nothing but what is declared, in either spelling, and nothing where it may be left out.
 fn close(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };

@@ -38,7 +38,7 @@ pub struct WebhookAuth {
     pub profile: WebhookProfile,
     /// The secret that sender and receiver share.
     pub secret_ref: SecretRef,
-    /// The header that carries the signature or the token.
+    /// The header that carries the signature or the token; the profiles hmac and shared_token have none by default.
     #[serde(default)]
     pub signature_header: String,
     /// What stands before the signature.
@@ -47,7 +47,7 @@ pub struct WebhookAuth {
     /// The header that says when it was signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_header: Option<String>,
-    /// How far that may lie off.
+    /// How far that may lie off; 0 is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_skew_seconds: Option<u32>,
     /// How it is signed.
@@ -109,7 +109,7 @@ pub struct WebhookIdempotency {
     /// The place in a JSON body that names it, in the header's place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id_from_body: Option<String>,
-    /// For how long a delivery is remembered.
+    /// For how long a delivery is remembered; 0 is the default.
     pub dedupe_window_seconds: u32,
 }
 
@@ -169,22 +169,21 @@ impl Declared for TaskWebhookSpec {
 fn read_auth(fields: &mut Fields<'_, '_>) -> WebhookAuth {
     let profile = fields.optional("profile").unwrap_or_default();
     let (header, prefix, is_dated) = match profile {
-        WebhookProfile::Generic => ("X-Signature", "sha256=", true),
-        WebhookProfile::Github => ("X-Hub-Signature-256", "sha256=", false),
-        WebhookProfile::Hmac => ("X-Signature", "", false),
-        WebhookProfile::SharedToken => ("X-Webhook-Token", "", false),
+        WebhookProfile::Generic => (Some("X-Signature"), "sha256=", true),
+        WebhookProfile::Github => (Some("X-Hub-Signature-256"), "sha256=", false),
+        WebhookProfile::Hmac | WebhookProfile::SharedToken => (None, "", false),
     };
     let auth = WebhookAuth {
         profile,
         secret_ref: fields.required("secret_ref"),
         signature_header: fields
             .checked("signature_header", check_header)
-            .unwrap_or_else(|| header.to_owned()),
+            .unwrap_or_else(|| header.unwrap_or_default().to_owned()),
         signature_prefix: fields.letters("signature_prefix").unwrap_or_else(|| prefix.to_owned()),
         timestamp_header: fields
             .checked("timestamp_header", check_header)
             .or_else(|| is_dated.then(|| "X-Timestamp".to_owned())),
-        max_skew_seconds: fields.count("max_skew_seconds", 1).or(is_dated.then_some(300)),
+        max_skew_seconds: fields.count("max_skew_seconds", 0).filter(is_set).or(is_dated.then_some(300)),
         algorithm: fields.optional("algorithm").unwrap_or_default(),
         payload_format: fields.optional("payload_format").unwrap_or(match is_dated {
             true => PayloadFormat::TimestampDotBody,
@@ -197,6 +196,9 @@ fn read_auth(fields: &mut Fields<'_, '_>) -> WebhookAuth {
         signature_key: fields.optional("signature_key"),
         timestamp_key: fields.optional("timestamp_key"),
     };
+    if header.is_none() && !fields.is_troubled("profile") {
+        fields.require("signature_header");
+    }
     if auth.header_format == HeaderFormat::KvPairs {
         fields.require("signature_key");
     }
@@ -223,7 +225,7 @@ fn read_idempotency(fields: &mut Fields<'_, '_>, profile: WebhookProfile) -> Web
     WebhookIdempotency {
         event_id_header: named.or_else(|| from_body.is_none().then(|| header.to_owned())),
         event_id_from_body: from_body,
-        dedupe_window_seconds: fields.count("dedupe_window_seconds", 1).unwrap_or(window),
+        dedupe_window_seconds: fields.count("dedupe_window_seconds", 0).filter(is_set).unwrap_or(window),
     }
 }
 
@@ -233,6 +235,11 @@ fn read_payload(fields: &mut Fields<'_, '_>) -> WebhookPayload {
         mode: fields.optional("mode").unwrap_or_default(),
         input_key: fields.optional("input_key").unwrap_or(default.input_key),
     }
+}
+
+/// Other systems write a 0 where nothing was said.
+fn is_set(seconds: &u32) -> bool {
+    *seconds > 0
 }
 
 /// As RFC 9110 wants the name of a header.

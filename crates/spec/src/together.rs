@@ -1,25 +1,41 @@
-//! What is wrong with resources of one text only when they are taken together.
+//! What is wrong with resources only when they are taken together.
+
+use std::collections::BTreeMap;
 
 use crate::agent_system::AgentSystemSpec;
 use crate::agent_system::graph::Graph;
 use crate::kind::Spec;
-use crate::node::{Mark, Node};
 use crate::problem::{Path, Problem};
 use crate::resource::Resource;
 use crate::task::TaskSpec;
 
-/// Each mistake, with its place.
-pub(crate) fn mistakes(documents: &[(Resource, Node)]) -> Vec<(Option<Mark>, Problem)> {
+/// The systems among them, by namespace and name.
+type Systems<'r> = BTreeMap<(&'r str, &'r str), &'r AgentSystemSpec>;
+
+/// Each mistake, with the number of the resource that has it.
+pub(crate) fn mistakes(resources: &[&Resource]) -> Vec<(usize, Problem)> {
+    let systems = systems(resources);
     let mut mistakes = Vec::new();
-    for (resource, node) in documents {
+    for (number, resource) in resources.iter().enumerate() {
         let Some((task, path)) = task_in(&resource.spec) else { continue };
-        let Some(system) = system_of(documents, resource, task) else { continue };
+        let Some(system) = system_of(&systems, resource, task) else { continue };
         if let Some(message) = endless(system, task) {
-            let path = path.field("max_turns");
-            mistakes.push((node.locate(&path), Problem::new(path, message)));
+            mistakes.push((number, Problem::new(path.field("max_turns"), message)));
         }
     }
     mistakes
+}
+
+fn systems<'r>(resources: &[&'r Resource]) -> Systems<'r> {
+    let system = |resource: &'r Resource| match &resource.spec {
+        Spec::AgentSystem(system) => Some((place(resource), system)),
+        _ => None,
+    };
+    resources.iter().copied().filter_map(system).collect()
+}
+
+fn place(resource: &Resource) -> (&str, &str) {
+    (&resource.metadata.namespace, &resource.metadata.name)
 }
 
 /// The task that a resource is or makes, and where it stands.
@@ -36,21 +52,10 @@ fn task_in(spec: &Spec) -> Option<(&TaskSpec, Path)> {
     }
 }
 
-fn system_of<'d>(
-    documents: &'d [(Resource, Node)],
-    resource: &Resource,
-    task: &TaskSpec,
-) -> Option<&'d AgentSystemSpec> {
+fn system_of<'r>(systems: &Systems<'r>, resource: &Resource, task: &TaskSpec) -> Option<&'r AgentSystemSpec> {
     let named = task.system.as_ref()?;
     let namespace = named.namespace_or(&resource.metadata.namespace);
-    documents.iter().find_map(|(other, _)| match &other.spec {
-        Spec::AgentSystem(system)
-            if other.metadata.name == named.name && other.metadata.namespace == namespace =>
-        {
-            Some(system)
-        }
-        _ => None,
-    })
+    systems.get(&(namespace, named.name.as_str())).copied()
 }
 
 /// Agents that send to each other in a circle stop only where a task bounds their turns.

@@ -24,7 +24,7 @@ pub struct ToolSpec {
     /// The way it is called.
     #[serde(rename = "type", default)]
     pub tool_type: ToolType,
-    /// Its address, for http, external, grpc and webhook-callback.
+    /// Its address, for http, external, grpc and webhook-callback; for grpc also `host:port`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub endpoint: String,
     /// What the model is told about it.
@@ -55,7 +55,7 @@ pub struct ToolSpec {
     /// How a call is made.
     #[serde(default)]
     pub runtime: ToolRuntime,
-    /// What a call shows.
+    /// What a call shows; a program (cli) is given its secrets by `cli.env_from` instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<ToolAuth>,
     /// Lets the endpoint live at a private address, as a ModelEndpoint may.
@@ -232,7 +232,7 @@ impl Declared for ToolSpec {
             input_schema: fields.json_object("input_schema"),
             mcp_server_ref: fields.optional("mcp_server_ref"),
             mcp_tool_name: fields.optional("mcp_tool_name"),
-            capabilities: fields.distinct("capabilities"),
+            capabilities: fields.distinct_words("capabilities"),
             operation_classes: read_operation_classes(fields, risk_level),
             idempotent: fields.flag("idempotent"),
             runtime,
@@ -250,9 +250,15 @@ impl Declared for ToolSpec {
                 fields.require("mcp_server_ref");
                 fields.require("mcp_tool_name");
             }
-            ToolType::Cli => fields.require_block("cli"),
-            ToolType::Wasm => fields.require_block("wasm"),
+            ToolType::Cli => {
+                fields.require_block("cli");
+                if tool.auth.is_some() {
+                    fields.refuse("auth", "has no effect on a program: give it a secret by cli.env_from");
+                }
+            }
             ToolType::A2a => fields.require_block("a2a"),
+            // Without a module it is kept as others write it, and refused when it is used.
+            ToolType::Wasm => {}
             ToolType::Http | ToolType::External | ToolType::Grpc | ToolType::WebhookCallback => {}
         }
         tool
@@ -271,7 +277,10 @@ fn read_endpoint(fields: &mut Fields<'_, '_>, tool_type: ToolType) -> String {
             return fields.optional("endpoint").unwrap_or_default();
         }
     };
-    let endpoint = fields.checked("endpoint", |text| url::check(text, schemes));
+    let endpoint = fields.checked("endpoint", |text| match tool_type {
+        ToolType::Grpc if url::is_host_and_port(text) => Ok(()),
+        _ => url::check(text, schemes),
+    });
     if !fields.is_troubled("type") {
         fields.require("endpoint");
     }

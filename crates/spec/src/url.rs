@@ -23,6 +23,13 @@ pub(crate) fn check(text: &str, schemes: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a text is a host with a port and nothing else, as gRPC writes an address.
+pub(crate) fn is_host_and_port(text: &str) -> bool {
+    let is_bare = !text.contains(['/', '?', '#']);
+    let has_port = text.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok());
+    is_bare && has_port && check(&format!("https://{text}"), &["https"]).is_ok()
+}
+
 fn has_good_port(authority: &str) -> bool {
     let behind_host = match authority.rsplit_once(']') {
         Some((_, rest)) => rest,
@@ -57,6 +64,28 @@ mod tests {
             "http://[::1]:80/x?y",
         ] {
             assert_eq!(check(text, HTTP), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_with_a_port_is_an_address_of_its_own() {
+        for text in ["localhost:50051", "redact.desk.example:443", "10.0.0.1:1", "[::1]:50051"] {
+            assert!(is_host_and_port(text), "{text}");
+        }
+        for text in [
+            "",
+            "50051",
+            ":50051",
+            "localhost",
+            "localhost:",
+            "h:x",
+            "h:99999",
+            "::1:80",
+            "[::1]",
+            "h:1/x",
+            "u@h:1",
+        ] {
+            assert!(!is_host_and_port(text), "{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! `ostler apply`: reads manifests, refuses them all if one has a mistake, puts them in place.
 
 mod check;
+mod parts;
 
 use std::path::PathBuf;
 
@@ -17,9 +18,9 @@ use crate::{
 
 /// Puts declared objects in place: agents, systems, model endpoints, tools, tasks
 ///
-/// Every file is checked first, and then the server looks at all of it together: what is referred to must be there or be
-/// among it. All mistakes are told with file, line and column; if there is one, nothing is applied. A Task is created, and
-/// starts; those that merely lie in a folder do so only with --run.
+/// Every file is checked first, and then the server looks at all of it together, in parts if it is much: what is referred to
+/// must be there or be among it. All mistakes are told with file, line and column; if there is one, nothing is applied. A Task is created, and
+/// starts; those that merely lie in a folder do so only with --run. A Worker is skipped: it registers itself where it is started.
 ///
 /// A namespace that a manifest writes counts, and -n refuses what writes another. What writes none goes to that of -n, or of
 /// the profile.
@@ -58,12 +59,13 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     for notice in notices {
         app.output.note(format!("note: {notice}"));
     }
+    let declared = without_workers(declared, app);
     let mut declared = without_waiting_tasks(declared, arguments.run, app);
     move_to_namespace(&mut declared, app)?;
     let (resources, origins): (Vec<Resource>, Vec<Origin>) =
         declared.into_iter().map(|declared| (declared.resource, declared.origin)).unzip();
     let client = app.client()?;
-    let checked = check::check(&client, &resources, &origins).await?;
+    let checked = check::check(&client, &resources, &origins, &app.output).await?;
     if let Some(checked) = checked.filter(|_| arguments.dry_run) {
         for (resource, checked) in resources.iter().zip(checked) {
             app.output.data(format!("{} {} (dry run)", title(resource), checked.outcome))?;
@@ -84,6 +86,15 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         }
     }
     Ok(if refused == 0 { Exit::Ok } else { Exit::Error })
+}
+
+/// What comes with them needn't wait for them.
+pub fn without_workers(declared: Vec<Declared>, app: &App) -> Vec<Declared> {
+    let (workers, kept): (Vec<_>, Vec<_>) = declared.into_iter().partition(Declared::registers_itself);
+    for worker in &workers {
+        app.output.note(format!("{} skipped: it registers itself", worker.title()));
+    }
+    kept
 }
 
 /// Who applies a folder means its declarations; work is started by those who say so.

@@ -155,6 +155,7 @@ async fn all(
 fn declared(arguments: &Arguments, app: &App) -> Result<Vec<(String, Target)>, CommandError> {
     let manifests = manifests::together(manifests::read(&arguments.files)?, "nothing was deleted")?;
     let (ran, mut kept): (Vec<_>, Vec<_>) = manifests.declared.into_iter().partition(Declared::would_run);
+    kept = apply::without_workers(kept, app);
     for declared in &ran {
         app.output.note(format!("{} skipped: tasks are cancelled or archived", declared.title()));
     }

@@ -43,8 +43,9 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 async fn compare(arguments: &Arguments, app: &App) -> Result<Exit, CommandError> {
     let files = [&arguments.files[..], &arguments.paths[..]].concat();
     let manifests = manifests::together(manifests::read(&files)?, "nothing was compared")?;
-    // Tasks are asked for, not changed.
-    let kept = manifests.declared.into_iter().filter(|declared| !declared.would_run());
+    // Tasks are asked for and workers register themselves: neither is changed by applying it.
+    let is_kept = |declared: &Declared| !declared.would_run() && !declared.registers_itself();
+    let kept = manifests.declared.into_iter().filter(is_kept);
     let mut kept: Vec<Declared> = kept.collect();
     apply::move_to_namespace(&mut kept, app)?;
     let client = app.client()?;

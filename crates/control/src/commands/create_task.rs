@@ -116,7 +116,7 @@ impl Control {
         }
         // Templates and tasks are asked for by the same names.
         if let Some(name) = &new.name
-            && self.resource(Kind::Task, &new.namespace, name).await?.is_some()
+            && self.declared(Kind::Task, &new.namespace, name).await?.is_some()
         {
             return Err(template_is_there(name));
         }

@@ -62,7 +62,7 @@ impl Control {
                 trace: None,
             });
         }
-        match self.resource(Kind::Task, namespace, name).await? {
+        match self.declared(Kind::Task, namespace, name).await? {
             Some(Resource { api_version, metadata, spec: Spec::Task(mut spec), .. }) => {
                 spec.mode = TaskMode::Run;
                 // Each is a task of its own.

@@ -33,6 +33,6 @@ impl Control {
         if let Some(declared) = beside.find(kind, namespace, name) {
             return Ok(Some(declared.spec.clone()));
         }
-        Ok(self.resource(kind, namespace, name).await?.map(|resource| resource.spec))
+        Ok(self.declared(kind, namespace, name).await?.map(|resource| resource.spec))
     }
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use ostler_spec::{Kind, Named, Path, Problem, Resource, Spec, TaskMode, nearest};
+use ostler_spec::{Path, Problem, Resource, Spec, TaskMode};
 use ostler_store::{StoreExt, TaskRef};
 
 use super::{
     Beside, key,
-    put::{check_keepable, next_document, says_the_same},
+    put::{check_keepable, check_said_version, next_document, says_the_same},
 };
-use crate::{Control, ControlError, NewTask, plans::BUILT_IN};
+use crate::{Control, ControlError, NewTask};
 
 /// What would become of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +27,6 @@ pub struct Mistake {
     pub item: usize,
     pub problem: Problem,
 }
-
-/// So many are looked through for a name that was meant.
-const NEAR: usize = 1000;
 
 impl Fate {
     pub fn name(self) -> &'static str {
@@ -75,54 +72,8 @@ impl Control {
             Err(ControlError::Invalid(problems)) => problems,
             Err(error) => vec![Problem { path: Path::of("kind"), ..as_problem(error)? }],
         };
-        let own = &resource.metadata.namespace;
-        for Named { path, kind, reference } in resource.references() {
-            let home = reference.namespace_or(own);
-            let is_built_in = kind == Kind::ModelEndpoint && reference.name == BUILT_IN;
-            let is_there = match is_built_in {
-                true => Ok(true),
-                false => self.is_there(kind, home, &reference.name, beside).await,
-            };
-            match is_there {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(error) => {
-                    problems.push(Problem { path, ..as_problem(error)? });
-                    continue;
-                }
-            }
-            let suggestion = self.near(kind, home, &reference.name, beside).await?;
-            let message = format!("there is no {kind} {:?} in namespace {home:?}", reference.name);
-            problems.push(Problem { suggestion, ..Problem::new(path, message) });
-        }
+        problems.extend(self.lost_references(resource, beside).await?);
         Ok(problems)
-    }
-
-    async fn is_there(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        beside: Beside<'_>,
-    ) -> Result<bool, ControlError> {
-        let is_new = beside.find(kind, namespace, name).is_some();
-        if is_new || self.store.resource(key(kind, namespace, name)).await?.is_some() {
-            return Ok(true);
-        }
-        Ok(kind == Kind::ModelEndpoint && self.endpoint(namespace, name, beside).await?.is_some())
-    }
-
-    /// The name that was meant, as far as one looks.
-    async fn near(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        beside: Beside<'_>,
-    ) -> Result<Option<String>, ControlError> {
-        let stored = self.resources(kind, Some(namespace.to_owned()), None, NEAR).await?;
-        let all = stored.iter().chain(beside.of(kind, namespace));
-        Ok(nearest(name, all.map(|resource| resource.metadata.name.as_str())).map(str::to_owned))
     }
 
     async fn fate(&self, resource: &Resource, beside: Beside<'_>) -> Result<Fate, ControlError> {
@@ -136,9 +87,7 @@ impl Control {
         let metadata = &resource.metadata;
         let key = key(resource.kind(), &metadata.namespace, &metadata.name);
         let former = self.store.resource(key.clone()).await?;
-        if let Some(wanted) = &metadata.resource_version {
-            super::put::check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
-        }
+        check_said_version(resource, former.as_ref())?;
         Ok(match former {
             None => {
                 self.check_no_task(&key).await?;
@@ -165,7 +114,7 @@ impl Control {
 }
 
 /// What its sender can mend; anything else is no mistake of theirs.
-fn as_problem(error: ControlError) -> Result<Problem, ControlError> {
+pub(super) fn as_problem(error: ControlError) -> Result<Problem, ControlError> {
     let path = match &error {
         ControlError::NameTaken { .. } | ControlError::Conflict(_) => Path::of("metadata.name"),
         ControlError::NotFound { .. } | ControlError::BadReference(_) | ControlError::NotAvailable(_) => {

@@ -11,7 +11,7 @@ use ostler_spec::{Kind, PROVIDERS, Path, Problem, Resource, Spec, nearest};
 use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
-use super::{TRIES, key, restore};
+use super::{Looked, TRIES, key, restore};
 use crate::{Control, ControlError};
 
 /// Whether a change is made, or only checked.
@@ -32,36 +32,49 @@ pub enum Precondition {
 
 impl Precondition {
     pub(super) fn check(&self, former: &StoredResource) -> Result<(), ControlError> {
+        self.check_place(&former.key, former.version)
+    }
+
+    /// Where nothing is, there is version 0.
+    fn check_place(&self, key: &ResourceKey, present: u64) -> Result<(), ControlError> {
         match self {
             Precondition::Any => Ok(()),
-            Precondition::Version(wanted) => check_version(&former.key, wanted, former.version),
+            Precondition::Version(wanted) => check_version(key, wanted, present),
         }
     }
 }
 
 impl Control {
-    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one. What of
-    /// it this version can't do stands in its status, and is refused when it is used.
+    /// Puts the resource in place. `metadata.resourceVersion`, if it is given, must be the present one; where nothing is, it
+    /// tells where the manifest came from, and is of no account. What of it this version can't do stands in its status, and is
+    /// refused when it is used.
     pub async fn apply(&self, resource: Resource) -> Result<Resource, ControlError> {
-        self.apply_as(resource, Effect::Real).await
+        self.apply_if(resource, &Precondition::Any, Effect::Real).await
     }
 
-    /// The same, or only what it would come to.
-    pub async fn apply_as(&self, resource: Resource, effect: Effect) -> Result<Resource, ControlError> {
-        check_keepable(&resource)?;
-        self.check_provider(&resource)?;
+    /// The same where the caller says which version is meant, or only what it would come to.
+    pub async fn apply_if(
+        &self,
+        resource: Resource,
+        precondition: &Precondition,
+        effect: Effect,
+    ) -> Result<Resource, ControlError> {
+        self.check_acceptable(&resource, effect).await?;
         let key = key(resource.kind(), &resource.metadata.namespace, &resource.metadata.name);
         for _ in 0..TRIES {
             let former = self.store.resource(key.clone()).await?;
-            if let Some(wanted) = &resource.metadata.resource_version {
-                check_version(&key, wanted, former.as_ref().map_or(0, |former| former.version))?;
+            match precondition {
+                Precondition::Any => check_said_version(&resource, former.as_ref())?,
+                Precondition::Version(_) => {
+                    precondition.check_place(&key, former.as_ref().map_or(0, |former| former.version))?;
+                }
             }
             let sealed = self.sealed(&resource, former.as_ref(), effect).await?;
             let (stored, bundle) = match &former {
                 Some(former) => {
                     let stored = self.next_version(key.clone(), &sealed, Some(former));
                     if says_the_same(&former.document, &stored.document) {
-                        return restore(former);
+                        return self.judged(restore(former)?, &mut Looked::default()).await;
                     }
                     let now = self.runtime.now();
                     (stored.clone(), put_and_tell(stored, Some(former), Change::Updated, now))
@@ -113,6 +126,15 @@ impl Control {
         Ok(())
     }
 
+    async fn check_acceptable(&self, resource: &Resource, effect: Effect) -> Result<(), ControlError> {
+        check_keepable(resource)?;
+        self.check_provider(resource)?;
+        match effect {
+            Effect::Real => self.check_members(resource).await,
+            Effect::DryRun => Ok(()),
+        }
+    }
+
     /// A vendor that nobody knows is a slip of the pen.
     pub(super) fn check_provider(&self, resource: &Resource) -> Result<(), ControlError> {
         let Spec::ModelEndpoint(endpoint) = &resource.spec else { return Ok(()) };
@@ -136,8 +158,7 @@ impl Control {
         precondition: &Precondition,
         effect: Effect,
     ) -> Result<Resource, ControlError> {
-        check_keepable(&resource)?;
-        self.check_provider(&resource)?;
+        self.check_acceptable(&resource, effect).await?;
         let (kind, namespace) = (resource.kind(), resource.metadata.namespace.clone());
         let (place, target) = (key(kind, &namespace, name), key(kind, &namespace, &resource.metadata.name));
         for _ in 0..TRIES {
@@ -147,7 +168,7 @@ impl Control {
             let stored = self.next_version(target.clone(), &sealed, Some(&former));
             let (stored, bundle) = if target == place {
                 if says_the_same(&former.document, &stored.document) {
-                    return restore(&former);
+                    return self.judged(restore(&former)?, &mut Looked::default()).await;
                 }
                 let now = self.runtime.now();
                 (stored.clone(), put_and_tell(stored, Some(&former), Change::Updated, now))
@@ -195,15 +216,14 @@ impl Control {
         effect: Effect,
     ) -> Result<Option<Resource>, ControlError> {
         let resource = restore(stored)?;
-        if effect == Effect::DryRun {
-            return Ok(Some(resource));
+        if effect == Effect::Real {
+            if self.commit(bundle).await?.is_err() {
+                return Ok(None);
+            }
+            self.forget_chapter(stored).await?;
+            self.changed(resource.kind()).await?;
         }
-        if self.commit(bundle).await?.is_err() {
-            return Ok(None);
-        }
-        self.forget_chapter(stored).await?;
-        self.changed(resource.kind()).await?;
-        Ok(Some(resource))
+        self.judged(resource, &mut Looked::default()).await.map(Some)
     }
 
     async fn present(&self, place: &ResourceKey) -> Result<StoredResource, ControlError> {
@@ -270,7 +290,18 @@ pub(super) fn says_the_same(former: &Json, next: &Json) -> bool {
     parts.iter().all(|part| former.pointer(part) == next.pointer(part))
 }
 
-pub(super) fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
+/// What an object says of its version holds where there is one: it was read here, or it comes from elsewhere.
+pub(super) fn check_said_version(
+    resource: &Resource,
+    former: Option<&StoredResource>,
+) -> Result<(), ControlError> {
+    match (&resource.metadata.resource_version, former) {
+        (Some(wanted), Some(former)) => check_version(&former.key, wanted, former.version),
+        (None, _) | (_, None) => Ok(()),
+    }
+}
+
+fn check_version(key: &ResourceKey, wanted: &str, present: u64) -> Result<(), ControlError> {
     if wanted == present.to_string() {
         return Ok(());
     }

@@ -157,11 +157,9 @@ async fn apply(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun"])?;
-    let mut resource = manifest::resource(kind, &headers, &body, &parameters)?;
-    if let Some(Precondition::Version(version)) = precondition::of(&headers)? {
-        resource.metadata.resource_version = Some(version);
-    }
-    let stored = app.control.apply_as(resource, parameters.effect()?).await?;
+    let resource = manifest::resource(kind, &headers, &body, &parameters)?;
+    let precondition = precondition::of(&headers)?.unwrap_or(Precondition::Any);
+    let stored = app.control.apply_if(resource, &precondition, parameters.effect()?).await?;
     Ok(answer(StatusCode::CREATED, &stored))
 }
 

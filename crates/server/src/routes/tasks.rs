@@ -176,7 +176,7 @@ async fn create(
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
         let template = manifest::resource(Kind::Task, &headers, &body, &parameters)?;
-        let stored = app.control.apply_as(template, effect).await?;
+        let stored = app.control.apply_if(template, &Precondition::Any, effect).await?;
         return Ok(answer(StatusCode::CREATED, &stored));
     }
     task.spec.idempotency_key = idempotency_key(&headers, task.spec.idempotency_key.as_deref())?;

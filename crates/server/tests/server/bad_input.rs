@@ -243,7 +243,7 @@ async fn keys_that_are_given_twice() {
 async fn types_that_are_not_read() {
     let place = Place::with_agent().await;
     for kind in
-        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "jsön"]
+        ["text/html", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "jsön"]
     {
         for path in ["/v1/tasks", "/v1/agents"] {
             let reply = place.send("POST", path, &format!("content-type: {kind}\r\n"), b"{}").await;
@@ -256,6 +256,26 @@ async fn types_that_are_not_read() {
         ["", "content-type: application/json; charset=utf-8\r\n", "content-type: APPLICATION/JSON\r\n"]
     {
         assert_eq!(place.send("POST", "/v1/tasks", kind, body.as_bytes()).await.status, 201, "{kind}");
+    }
+    let login = place.send("POST", "/v1/tokens", "content-type: text/plain\r\n", b"{}").await;
+    check(&login, 415, "unsupported_media_type", "only JSON");
+}
+
+#[tokio::test]
+async fn a_body_that_says_no_type_is_told_by_its_first_letter() {
+    let place = Place::with_agent().await;
+    let yaml = "# an agent\nkind: Agent\nmetadata: {name: a}\nspec: {model_ref: mock}\n";
+    let json = agent("a").to_string();
+    for kind in ["", "content-type: text/plain\r\n", "content-type: text/plain; charset=utf-8\r\n"] {
+        for body in [yaml, &format!(" \n{json}")] {
+            let reply = place.send("POST", "/v1/agents", kind, body.as_bytes()).await;
+            assert_eq!(reply.status, 201, "{kind:?} {reply:?}");
+        }
+        let broken = place.send("POST", "/v1/agents", kind, b"kind: Agent\nmetadata: {nme: a}\n").await;
+        let document = check(&broken, 400, "invalid_manifest", "unknown field");
+        assert_eq!(document["problems"][0]["line"], 2, "{document}");
+        let json = place.send("POST", "/v1/agents", kind, b"{\"kind\": ").await;
+        check(&json, 400, "bad_json", "");
     }
 }
 

@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod link;
 mod link_trials;
+mod missing;
 mod observe;
 mod pipeline;
 mod replace;

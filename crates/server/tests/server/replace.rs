@@ -146,3 +146,27 @@ async fn of_those_who_race_one_wins() {
         assert_eq!(place.get("/v1/agents/a").await.json(), winner);
     }
 }
+
+#[tokio::test]
+async fn what_was_read_elsewhere_is_new_here_and_comes_back_after_a_delete() {
+    let place = Place::new().await;
+    let mut exported = agent("helper");
+    exported["metadata"]["resourceVersion"] = json!("17");
+    let checked = place.post("/v1/check", &json!([exported])).await;
+    assert_eq!(
+        (checked.status, &checked.json()["items"][0]["outcome"]),
+        (200, &json!("created")),
+        "{checked:?}"
+    );
+    let created = place.post("/v1/agents", &exported).await;
+    assert_eq!((created.status, &created.json()["metadata"]["resourceVersion"]), (201, &json!("1")));
+    check(&place.post("/v1/agents", &exported).await, 409, "conflict", "is at version 1, not 17");
+
+    let read = place.get("/v1/agents/helper").await.json();
+    assert_eq!(place.delete("/v1/agents/helper").await.status, 204);
+    let headers = "content-type: application/json\r\nif-match: 1\r\n";
+    let meant = place.send("POST", "/v1/agents", headers, read.to_string().as_bytes()).await;
+    check(&meant, 409, "conflict", "is at version 0, not 1");
+    let back = place.post("/v1/agents", &read).await;
+    assert_eq!((back.status, &back.json()["metadata"]["resourceVersion"]), (201, &json!("2")), "{back:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{AgentSystemSpec, GraphNode, Join, JoinMode};
+use super::{AgentSystemSpec, Edge, GraphNode, Join, JoinMode};
 use crate::problem::{Path, Problem};
 use crate::reference::Reference;
 use crate::suggest::nearest;
@@ -38,7 +38,7 @@ impl Graph {
         for (name, node) in &system.graph {
             if let Some(number) = system.number_named(name) {
                 graph.targets[number] = numbers(node.targets().collect());
-                graph.delegates[number] = numbers(node.delegates.iter().collect());
+                graph.delegates[number] = numbers(node.delegates.iter().map(|edge| &edge.to).collect());
             }
         }
         graph
@@ -159,7 +159,8 @@ pub(super) fn mistakes(system: &AgentSystemSpec) -> Vec<Problem> {
                 problems.push(unknown(system, path, &reference.to_string()));
             }
         }
-        problems.extend(two_defaults(name, node));
+        problems.extend(two_defaults(name, "edges", &node.edges));
+        problems.extend(two_defaults(name, "delegates", &node.delegates));
     }
     // What follows speaks of the whole, and would repeat what was said of its parts.
     if problems.is_empty() {
@@ -177,7 +178,8 @@ fn named<'a>(name: &'a str, node: &'a GraphNode) -> impl Iterator<Item = (Path, 
     let edges =
         edges.map(move |(at, edge)| (Path::node(name).field("edges").index(at).field("to"), &edge.to));
     let delegates = node.delegates.iter().enumerate();
-    let delegates = delegates.map(move |(at, agent)| (Path::node(name).field("delegates").index(at), agent));
+    let delegates =
+        delegates.map(move |(at, edge)| (Path::node(name).field("delegates").index(at), &edge.to));
     next.chain(edges).chain(delegates)
 }
 
@@ -191,23 +193,22 @@ fn unknown(system: &AgentSystemSpec, path: Path, name: &str) -> Problem {
     Problem { suggestion: near, ..Problem::new(path, message) }
 }
 
-fn two_defaults(name: &str, node: &GraphNode) -> Option<Problem> {
-    let is_default =
-        |at: &usize| node.edges[*at].condition.as_ref().is_some_and(|condition| condition.default);
-    let second = (0..node.edges.len()).filter(is_default).nth(1)?;
-    let path = Path::node(name).field("edges").index(second).field("condition").field("default");
-    Some(Problem::new(
-        path,
-        "a second default: of the edges of an agent at most one is taken where no other is",
-    ))
+fn two_defaults(name: &str, field: &str, edges: &[Edge]) -> Option<Problem> {
+    let is_default = |at: &usize| edges[*at].condition.as_ref().is_some_and(|condition| condition.default);
+    let second = (0..edges.len()).filter(is_default).nth(1)?;
+    let path = Path::node(name).field(field).index(second).field("condition").field("default");
+    let message =
+        format!("a second default: of the {field} of an agent at most one is taken where no other is");
+    Some(Problem::new(path, message))
 }
 
 fn impossible_joins(system: &AgentSystemSpec, graph: &Graph) -> Vec<Problem> {
     let incoming = graph.incoming();
     let mut problems = Vec::new();
     for (name, node) in &system.graph {
-        let senders = system.number_named(name).map_or(0, |number| incoming[number]);
-        let delegates = node.delegates.len();
+        let number = system.number_named(name);
+        let senders = number.map_or(0, |number| incoming[number]);
+        let delegates = number.map_or(0, |number| graph.delegates[number].len());
         let joins = [
             ("join", &node.join, senders, "agents send to", senders < 2),
             ("delegate_join", &node.delegate_join, delegates, "delegates work for", delegates == 0),
@@ -282,7 +283,7 @@ mod tests {
         for (from, to) in edges {
             let node = system.graph.entry((*from).to_owned()).or_default();
             let to = Reference::named(*to);
-            node.edges.push(super::super::Edge { to, ..Default::default() });
+            node.edges.push(Edge { to, ..Default::default() });
         }
         system
     }

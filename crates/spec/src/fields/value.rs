@@ -82,16 +82,21 @@ fn expected_within(range: &RangeInclusive<i64>) -> String {
     }
 }
 
-pub(super) fn list<T: FromText>(reader: &mut Reader, node: &Node) -> Vec<T> {
+/// A list whose items are read in one way, each of which may be a word such as `W`.
+pub(super) fn list<W: FromText, T>(
+    reader: &mut Reader,
+    node: &Node,
+    read: impl Fn(&mut Reader, &Node) -> Option<T>,
+) -> Vec<T> {
     let Value::List(items) = &node.value else {
         let suggestion = match &node.value {
-            Value::String(text) if T::from_text(text).is_ok() && is_item(text) => Some(format!("[{text}]")),
+            Value::String(text) if W::from_text(text).is_ok() && is_item(text) => Some(format!("[{text}]")),
             _ => None,
         };
         reader.report_with(node.at, format!("expected a list, found {}", node.describe()), suggestion);
         return Vec::new();
     };
-    let read_item = |(index, item)| reader.within(Segment::Index(index), |reader| word(reader, item));
+    let read_item = |(index, item)| reader.within(Segment::Index(index), |reader| read(reader, item));
     items.iter().enumerate().filter_map(read_item).collect()
 }
 
