@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::unfold;
 use ostler_kernel::{Block, Failure};
 use ostler_net::{Client, HeaderMap, HeaderName, HeaderValue, Held, Request, Response, Timeouts, header};
-use ostler_secrets::SecretText;
+use ostler_secrets::{HIDDEN, Redactor, SHORTEST, SecretText};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -67,10 +67,11 @@ pub(crate) trait Reading: Send {
     fn end(&mut self, _draft: &mut Draft) {}
 }
 
-/// Whom we talk to, for messages: its name, and the key that must not be in any.
+/// Whom we talk to, for messages: its name, and the secrets that must not be in any.
 pub(crate) struct Peer {
     pub(crate) endpoint: String,
     pub(crate) secret: Option<SecretText>,
+    pub(crate) redactor: Redactor,
     /// It was shown images, so that a refusal may be about them.
     pub(crate) has_images: bool,
 }
@@ -78,10 +79,11 @@ pub(crate) struct Peer {
 impl Peer {
     /// What the vendor said, fit to be shown.
     pub(crate) fn quote(&self, said: &[u8]) -> String {
-        let shown = ostler_net::excerpt(said, 300);
+        let shown = self.redactor.excerpt(said, 300);
         match &self.secret {
-            Some(secret) => shown.replace(secret.expose(), "[REDACTED]"),
-            None => shown,
+            // One that is too short to be looked for everywhere is at home here.
+            Some(secret) if secret.expose().len() < SHORTEST => shown.replace(secret.expose(), HIDDEN),
+            Some(_) | None => shown,
         }
     }
 
@@ -190,6 +192,7 @@ impl Call {
         Ok(Peer {
             endpoint: endpoint.endpoint.clone(),
             secret,
+            redactor: self.secrets.redactor().clone(),
             has_images: self.request.messages.iter().any(shows_images),
         })
     }
@@ -248,6 +251,8 @@ fn with_usual(
 #[cfg(test)]
 impl Peer {
     pub(crate) fn for_test() -> Self {
-        Self { endpoint: "main".into(), secret: Some(SecretText::new("hush-hush")), has_images: false }
+        let (secret, redactor) = (SecretText::new("hush-hush"), Redactor::default());
+        redactor.hide(secret.expose());
+        Self { endpoint: "main".into(), secret: Some(secret), redactor, has_images: false }
     }
 }
