@@ -127,6 +127,10 @@ pub const ROWS: &[Row] = &[
     row(ToolTurn, Fault::ServerError, Well, 4).times(2),
     row(ToolTurn, Fault::Refusal, Failed("model_refused"), 1),
     row(ToolTurn, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    // The tool is not called, and the session can go on: the call has a result.
+    row(ToolTurn, Fault::FilteredCall, Failed("model_content_filter"), 1),
+    row(Parallel, Fault::FilteredCall, Failed("model_content_filter"), 1),
+    row(StopFirst, Fault::FilteredCall, Failed("model_content_filter"), 1),
 
     row(AfterTool, Fault::ServerError, DeadLetter("model_server_error"), 5),
     row(AfterTool, Fault::CutText, Well, 3).times(1),
@@ -275,7 +279,9 @@ impl Row {
             Fault::BadArguments | Fault::ArrayArguments => vendor.writes_arguments(),
             // A call that is cut in its middle is none where calls come whole.
             Fault::Length if matches!(self.rule, ToolTurn) => vendor.writes_arguments(),
-            Fault::Refusal | Fault::ContentFilter => vendor.finish(Finish::Refusal) != Finish::Stop,
+            Fault::Refusal | Fault::ContentFilter | Fault::FilteredCall => {
+                vendor.finish(Finish::Refusal) != Finish::Stop
+            }
             _ => true,
         }
     }

@@ -5,6 +5,7 @@
 mod fallbacks;
 mod ground;
 mod hooks;
+mod stopped;
 mod waste;
 
 use ground::{Scene, Story, calls, heard, says, turn};
