@@ -63,6 +63,9 @@ pub(crate) trait Reading: Send {
     /// Takes one event of a stream, or an answer in one piece.
     fn take(&mut self, peer: &Peer, draft: &mut Draft, json: &[u8]) -> Result<(), Failure>;
 
+    /// The stream said `[DONE]`.
+    fn done(&mut self, _draft: &mut Draft) {}
+
     /// Nothing more comes.
     fn end(&mut self, _draft: &mut Draft) {}
 }

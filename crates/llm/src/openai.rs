@@ -58,6 +58,8 @@ struct Peerage {
     mark: String,
     /// The model, as it is called there.
     model: String,
+    /// Not the vendor: somebody who speaks as it does, more or less.
+    is_imitator: bool,
 }
 
 impl Vendor for OpenAi {
@@ -73,6 +75,7 @@ impl Vendor for OpenAi {
             key: Key::Bearer,
             mark: "openai".to_owned(),
             model: request.endpoint.model.clone(),
+            is_imitator: false,
         };
         prepare(wire, request, options, to)
     }
@@ -95,6 +98,7 @@ impl Vendor for Compatible {
             // What one of these servers adds, another may refuse.
             mark: format!("openai-compatible/{host}"),
             model: endpoint.model.clone(),
+            is_imitator: true,
         };
         prepare(wire, request, options, to)
     }
@@ -121,8 +125,13 @@ impl Vendor for Azure {
             }
             Wire::Chat | Wire::Responses => format!("{base_url}/openai/v1/{}", wire.path()),
         };
-        let to =
-            Peerage { url, key: Key::Header("api-key"), mark: "azure-openai".to_owned(), model: deployment };
+        let to = Peerage {
+            url,
+            key: Key::Header("api-key"),
+            mark: "azure-openai".to_owned(),
+            model: deployment,
+            is_imitator: false,
+        };
         prepare(wire, request, options, to)
     }
 }
@@ -154,12 +163,13 @@ fn read_options(endpoint: &ModelPlan, also: &[Known]) -> Result<(Wire, Options),
 
 fn prepare(wire: Wire, request: &ModelRequest, options: Options, to: Peerage) -> Result<Prepared, Failure> {
     let tools = ToolNames::new(&request.tools);
-    let Peerage { url, key, mark, model } = to;
+    let Peerage { url, key, mark, model, is_imitator } = to;
     let (timeouts, headers) = (options.timeouts, options.headers.clone());
     let (mark, body, reading): (_, _, Box<dyn Reading>) = match wire {
         Wire::Chat => {
             let body = chat::body(request, &model, &mark, &tools, options)?;
-            (mark, body, Box::new(chat::Answer::default()))
+            let answer = if is_imitator { chat::Answer::of_imitator() } else { chat::Answer::default() };
+            (mark, body, Box::new(answer))
         }
         Wire::Responses => {
             let mark = format!("{mark}-responses");

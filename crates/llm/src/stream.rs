@@ -138,8 +138,7 @@ impl Reader {
             let Some(response) = self.response.as_mut() else { return Ok(None) };
             if draft.is_closed {
                 response.await_end(END_PATIENCE).await;
-                self.response = None;
-                continue;
+                return self.over(draft).map(|()| None);
             }
             match response.next().await {
                 Some(Ok(bytes)) => self.framing.push(&bytes),
@@ -166,7 +165,10 @@ impl Reader {
         loop {
             match self.framing.next() {
                 Ok(None) => return Ok(()),
-                Ok(Some(b"[DONE]")) => draft.is_closed = true,
+                Ok(Some(b"[DONE]")) => {
+                    self.reading.done(draft);
+                    draft.is_closed = true;
+                }
                 Ok(Some(json)) => {
                     self.reading.take(&self.peer, draft, json)?;
                     self.has_begun = true;
@@ -184,6 +186,11 @@ impl Reader {
             let taken = self.reading.take(&self.peer, draft, rest);
             taken.map_err(|_| failure::stream_cut(&self.peer.endpoint))?;
         }
+        self.over(draft)
+    }
+
+    /// A proxy closes its stream in good order behind a vendor that broke off.
+    fn over(&mut self, draft: &Draft) -> Result<(), Failure> {
         self.response = None;
         match draft.has_ended() {
             true => Ok(()),
