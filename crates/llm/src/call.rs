@@ -13,6 +13,7 @@ use crate::{
     Message, ModelRequest, Part, Parts, Provider, Secrets,
     draft::Draft,
     error, failure, fit,
+    kind::{self, Kind},
     names::ToolNames,
     stream::{Framing, Reader},
 };
@@ -30,6 +31,11 @@ pub(crate) trait Vendor: Send + Sync + 'static {
 
     /// All of a call but the key.
     fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure>;
+
+    /// What its streams are, where an answer doesn't say.
+    fn streams(&self) -> Kind {
+        Kind::Events
+    }
 }
 
 /// A call that is ready to be made.
@@ -177,7 +183,7 @@ impl Call {
             return Err(error::read(&peer, response).await);
         }
         let draft = Draft::new(mark, tools, MAX_ANSWER);
-        read((peer, self.request), response, draft, reading).await
+        read((peer, self.request), response, draft, reading, self.vendor.streams()).await
     }
 
     /// The one place where a secret is looked up.
@@ -203,17 +209,20 @@ impl Call {
 
 async fn read(
     (peer, request): (Peer, ModelRequest),
-    response: Response,
+    mut response: Response,
     draft: Draft,
     reading: Box<dyn Reading>,
+    usual: Kind,
 ) -> Result<Reader, Failure> {
-    let media_type = response.media_type().map(str::to_ascii_lowercase);
-    let framing = match media_type.as_deref() {
-        None | Some("text/event-stream") => Framing::events(MAX_ANSWER),
-        Some("application/x-ndjson" | "application/jsonl") => Framing::lines(MAX_ANSWER),
-        Some("application/json") => return Reader::whole((peer, request), response, draft, reading).await,
-        Some(_) => return Err(error::not_an_answer(&peer, response).await),
+    let looked = kind::look(&mut response, usual).await;
+    let (kind, begun) = looked.map_err(|error| failure::of_net(&peer.endpoint, &error))?;
+    let mut framing = match kind {
+        Kind::Events => Framing::events(MAX_ANSWER),
+        Kind::Lines => Framing::lines(MAX_ANSWER),
+        Kind::Whole => return Reader::whole((peer, request), (begun, response), draft, reading).await,
+        Kind::Foreign => return Err(error::not_an_answer(&peer, (begun, response)).await),
     };
+    framing.push(&begun);
     Ok(Reader::streaming((peer, request), response, draft, reading, framing))
 }
 

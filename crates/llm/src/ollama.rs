@@ -11,6 +11,7 @@ use self::answer::Answer;
 use crate::{
     ModelRequest, Secrets,
     call::{Caller, Key, Prepared, Vendor},
+    kind::Kind,
     names::ToolNames,
     openai::base_url,
     options::{Known, Options, Shape},
@@ -52,6 +53,10 @@ struct Ollama;
 impl Vendor for Ollama {
     fn names(&self) -> &'static [&'static str] {
         &["ollama"]
+    }
+
+    fn streams(&self) -> Kind {
+        Kind::Lines
     }
 
     fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure> {
