@@ -286,16 +286,16 @@ async fn broken_answers_are_worth_another_try() {
 
 #[tokio::test]
 async fn waiting_has_bounds() {
-    for (acts, option) in [
-        (vec![Act::Hang], "first_byte_timeout_ms"),
-        (stream([text("Hel"), Act::Hang]), "idle_timeout_ms"),
-        (stream([text("Hel"), Act::Hang]), "timeout_ms"),
+    for (acts, option, code) in [
+        (vec![Act::Hang], "first_byte_timeout_ms", "model_timeout"),
+        (stream([text("Hel"), Act::Hang]), "idle_timeout_ms", "model_timeout"),
+        (stream([text("Hel"), Act::Hang]), "timeout_ms", "model_too_slow"),
     ] {
         let server = Server::start([acts]).await;
         let mut request = request(server.url("/v1"));
         request.endpoint.options.insert(option.into(), "40".into());
         let failure = complete(&registry(), request, |_| {}).await.unwrap_err();
-        check(&failure, ErrorClass::Transient, "model_timeout");
+        check(&failure, ErrorClass::Transient, code);
     }
 }
 

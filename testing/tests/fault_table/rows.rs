@@ -42,6 +42,8 @@ pub enum Rule {
     Timeout,
     /// The endpoint gives a call half a second to begin and to go on.
     Hasty,
+    /// The endpoint gives a call a quarter of a second in all.
+    Brief,
     /// The task has three seconds until its deadline.
     Deadline,
     /// The task may fail three times.
@@ -175,6 +177,8 @@ pub const ROWS: &[Row] = &[
 
     row(Hasty, Fault::Hang, DeadLetter("model_timeout"), 4),
     row(Hasty, Fault::Stall, DeadLetter("model_timeout"), 4),
+    // Who has used up all its time is not asked for as long again.
+    row(Brief, Fault::Slow, DeadLetter("model_too_slow"), 1),
     row(Hasty, Fault::Hang, Well, 2).times(1),
     row(Hasty, Fault::Stall, Well, 2).times(1),
 
@@ -305,7 +309,7 @@ impl Row {
         match self.rule {
             Schema | SchemaAgain | SchemaNever => Some(JSON_ANSWER),
             StopFirst => None,
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Contract | Reuse | Deny => {
                 Some(ANSWER)
             }
@@ -327,7 +331,7 @@ impl Row {
         let answer = format!("text=\"{ANSWER}\"");
         let json = format!("text={}", Value::from(JSON_ANSWER));
         match self.rule {
-            Answer | Timeout | Hasty | Deadline | Retry3 | Fallback | HastyFallback => {
+            Answer | Timeout | Hasty | Brief | Deadline | Retry3 | Fallback | HastyFallback => {
                 format!("{answer} {fault}")
             }
             Schema => format!("{json} {fault}"),
@@ -347,7 +351,7 @@ impl Row {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 20] = [
+    pub const ALL: [Rule; 21] = [
         Answer,
         ToolTurn,
         AfterTool,
@@ -356,6 +360,7 @@ impl Rule {
         TokenBudget,
         Timeout,
         Hasty,
+        Brief,
         Deadline,
         Retry3,
         Streaming,
@@ -381,6 +386,7 @@ impl Rule {
             TokenBudget => "token-budget",
             Timeout => "timeout",
             Hasty => "hasty",
+            Brief => "brief",
             Deadline => "deadline",
             Retry3 => "retry",
             Streaming => "streaming",
@@ -401,8 +407,9 @@ impl Rule {
             MaxSteps => json!({ "max_steps": 2 }),
             TokenBudget => json!({ "token_budget": 1000 }),
             Timeout => json!({ "timeout": "800ms" }),
-            Answer | ToolTurn | AfterTool | Parallel | Hasty | Deadline | Retry3 | Streaming | Fallback
-            | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
+            Answer | ToolTurn | AfterTool | Parallel | Hasty | Brief | Deadline | Retry3 | Streaming
+            | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst
+            | Reuse | Deny => {
                 json!({})
             }
         }
@@ -420,7 +427,7 @@ impl Rule {
             }),
             StopFirst => json!({ "tool_use_behavior": "stop_on_first_tool" }),
             Deny => json!({ "duplicate_tool_call_policy": "deny" }),
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Reuse => json!({}),
         }
     }
@@ -429,6 +436,7 @@ impl Rule {
     pub const fn endpoints(self) -> &'static [&'static str] {
         match self {
             Hasty => &["hasty"],
+            Brief => &["brief"],
             Fallback => &["patient", "spare"],
             HastyFallback => &["hasty", "spare"],
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Deadline
@@ -441,16 +449,16 @@ impl Rule {
     pub const fn deadline(self) -> Option<&'static str> {
         match self {
             Deadline => Some("3s"),
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
-            | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
-            | StopFirst | Reuse | Deny => None,
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
+            | Retry3 | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever
+            | Contract | StopFirst | Reuse | Deny => None,
         }
     }
 
     pub const fn max_attempts(self) -> u32 {
         match self {
             Retry3 => 3,
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever
             | Contract | StopFirst | Reuse | Deny => 1,
         }
