@@ -110,6 +110,14 @@ pub const ROWS: &[Row] = &[
     row(Answer, Fault::Refusal, Failed("model_refused"), 1),
     row(Answer, Fault::Length, Failed("model_answer_cut"), 1),
     row(Answer, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    row(Answer, Fault::Blocked, Failed("model_content_filter"), 1),
+    row(Fallback, Fault::Blocked, Failed("model_content_filter"), 1),
+    row(Answer, Fault::ErrorEvent, Well, 2).times(1),
+    row(ToolTurn, Fault::ErrorEvent, Well, 3).times(1),
+    row(Streaming, Fault::ErrorEvent, Well, 2).times(1),
+    row(Fallback, Fault::ErrorEvent, Well, 2),
+    row(Answer, Fault::RateLimitedMilliseconds, Well, 2).times(1),
+    row(Answer, Fault::RateLimitedMilliseconds, DeadLetter("model_rate_limited"), 4),
     // Odd, and no reason to fail.
     row(Answer, Fault::Slow, Well, 1),
     row(Answer, Fault::NoUsage, Well, 1),
@@ -293,6 +301,10 @@ impl Row {
     /// Where a vendor has no filter that stops an answer in its middle, it refuses; and the other way round.
     pub fn ends_for(&self, vendor: &Vendor) -> Ends<'static> {
         let finish = match self.ends {
+            // The prompt is refused before there is an answer, where there is no filter as any other that is bad.
+            ends if self.fault == Fault::Blocked => {
+                return if vendor.provider == "ollama" { Failed("model_bad_request") } else { ends };
+            }
             Failed("model_content_filter") => Finish::ContentFilter,
             Failed("model_refused") => Finish::Refusal,
             ends => return ends,
