@@ -161,12 +161,22 @@ fn read_options(endpoint: &ModelPlan, also: &[Known]) -> Result<(Wire, Options),
     Ok((wire, options))
 }
 
-fn prepare(wire: Wire, request: &ModelRequest, options: Options, to: Peerage) -> Result<Prepared, Failure> {
+fn prepare(
+    wire: Wire,
+    request: &ModelRequest,
+    mut options: Options,
+    to: Peerage,
+) -> Result<Prepared, Failure> {
     let tools = ToolNames::new(&request.tools);
     let Peerage { url, key, mark, model, is_imitator } = to;
     let (timeouts, headers) = (options.timeouts, options.headers.clone());
     let (mark, body, reading): (_, _, Box<dyn Reading>) = match wire {
         Wire::Chat => {
+            let thinks = [&model, &request.endpoint.model].into_iter().any(|model| responses::thinks(model));
+            if thinks && !is_imitator {
+                // The older name is refused for a model whose thoughts are bounded with its answer.
+                options.rename("max_tokens", "max_completion_tokens");
+            }
             let body = chat::body(request, &model, &mark, &tools, options)?;
             let answer = if is_imitator { chat::Answer::of_imitator() } else { chat::Answer::default() };
             (mark, body, Box::new(answer))
@@ -197,4 +207,45 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn bound(vendor: &dyn Vendor, model: &str, options: &[(&str, &str)]) -> [Value; 2] {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let endpoint = ModelPlan {
+            endpoint: "main".into(),
+            base_url: "http://127.0.0.1".into(),
+            model: model.into(),
+            options: options.iter().map(owned).collect(),
+            ..ModelPlan::default()
+        };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages: vec![],
+            tools: vec![],
+            output_schema: None,
+            request_id: String::new(),
+        };
+        let body: Value = serde_json::from_slice(&vendor.prepare(&request).unwrap().body).unwrap();
+        ["max_tokens", "max_completion_tokens"].map(|name| body[name].clone())
+    }
+
+    #[test]
+    fn a_model_that_thinks_is_bounded_in_the_vendors_newer_word() {
+        let (older, newer) = ([64.into(), Value::Null], [Value::Null, 64.into()]);
+        let options = [("max_tokens", "64")];
+        assert_eq!(bound(&OpenAi, "gpt-4o", &options), older);
+        assert_eq!(bound(&OpenAi, "o3", &options), newer);
+        assert_eq!(bound(&OpenAi, "gpt-5-mini", &options), newer);
+        assert_eq!(bound(&Azure, "o3", &[("max_tokens", "64"), ("deployment", "mine")]), newer);
+        assert_eq!(bound(&Compatible, "gpt-5", &options), older, "others may not know it");
+        let both = [("max_tokens", "64"), ("max_completion_tokens", "32")];
+        assert_eq!(bound(&OpenAi, "o3", &both), [Value::Null, 32.into()]);
+    }
 }

@@ -112,6 +112,13 @@ impl Options {
         }
     }
 
+    /// Calls an option by another name, unless the endpoint does so itself.
+    pub(crate) fn rename(&mut self, name: &str, other: &'static str) {
+        if let Some(value) = self.take(name) {
+            self.fields.entry(other).or_insert(value);
+        }
+    }
+
     /// What was not taken, for a body that has the same names.
     pub(crate) fn rest(&self) -> &BTreeMap<&'static str, Value> {
         &self.fields
