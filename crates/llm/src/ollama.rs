@@ -26,12 +26,15 @@ const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
 /// Marks the native blocks that are this vendor's.
 const MARK: &str = "ollama";
 
-const OPTIONS: Known = &[
+pub(crate) const OPTIONS: Known = &[
     ("keep_alive", Shape::Text),
+    ("main_gpu", Shape::Integer),
     ("max_tokens", Shape::Integer),
     ("min_p", Shape::Number),
+    ("num_batch", Shape::Integer),
     ("num_ctx", Shape::Integer),
     ("num_gpu", Shape::Integer),
+    ("num_keep", Shape::Integer),
     ("num_predict", Shape::Integer),
     ("num_thread", Shape::Integer),
     ("presence_penalty", Shape::Number),
@@ -46,6 +49,8 @@ const OPTIONS: Known = &[
     ("top_k", Shape::Integer),
     ("top_p", Shape::Number),
     ("truncate", Shape::Flag),
+    ("typical_p", Shape::Number),
+    ("use_mmap", Shape::Flag),
 ];
 
 struct Ollama;

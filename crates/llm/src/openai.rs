@@ -38,6 +38,10 @@ const AZURE_VERSION: &str = "2024-10-21";
 const API: Known = &[("api", Shape::Choice(&["chat", "responses"]))];
 const AZURE: Known = &[("api_version", Shape::Text), ("deployment", Shape::Text)];
 
+/// All of them, for who describes them.
+#[cfg(test)]
+pub(crate) const OPTIONS: [Known; 5] = [API, AZURE, chat::OPTIONS, chat::COMPATIBLE, responses::OPTIONS];
+
 struct OpenAi;
 struct Compatible;
 struct Azure;

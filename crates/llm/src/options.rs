@@ -252,6 +252,17 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_tells_of_every_option() {
+        let guide = include_str!("../../../docs/guides/models.md");
+        let vendors = [crate::anthropic::OPTIONS, crate::gemini::OPTIONS, crate::ollama::OPTIONS, OURS];
+        for (name, _) in vendors.into_iter().chain(crate::openai::OPTIONS).flatten() {
+            let row =
+                guide.lines().find(|line| line.starts_with("| `") && line.contains(&format!("`{name}`")));
+            assert!(row.is_some() || *name == "api", "docs/guides/models.md has no row for `{name}`");
+        }
+    }
+
+    #[test]
     fn what_is_unknown_or_of_the_wrong_type_is_refused_by_name() {
         let cases = [
             ("temprature", "1", "model_option_unknown"),
