@@ -39,6 +39,14 @@ metadata: {{name: header}}
 spec: {{endpoint: "{parrot}/tool/header-deny", allowPrivate: true, auth: {{profile: api_key_header, headerName: X-Api-Key, secretRef: "tools:header"}}}}
 ---
 kind: Tool
+metadata: {{name: cut}}
+spec: {{endpoint: "{parrot}/tool/cut-fail", allowPrivate: true, auth: {{secretRef: "tools:bearer"}}}}
+---
+kind: Tool
+metadata: {{name: envelope}}
+spec: {{endpoint: "{parrot}/tool/envelope", allowPrivate: true, auth: {{secretRef: "tools:bearer"}}}}
+---
+kind: Tool
 metadata: {{name: basic}}
 spec: {{endpoint: "{parrot}/tool/basic-fail", allowPrivate: true, auth: {{profile: basic, secretRef: "tools:basic"}}}}
 ---
@@ -48,7 +56,7 @@ spec: {{endpoint: "http://tools.invalid/tool/proxied"}}
 ---
 kind: Agent
 metadata: {{name: caller}}
-spec: {{model_ref: kept, prompt: Repeat., tools: [bearer, header, basic, proxied]}}
+spec: {{model_ref: kept, prompt: Repeat., tools: [bearer, header, basic, cut, envelope, proxied]}}
 ---
 kind: Agent
 metadata: {{name: talker}}
@@ -182,7 +190,8 @@ class Scene:
         manifests = self.file("all.yaml", MANIFESTS.format(parrot=self.parrot_url))
         self.cli("apply", "-f", manifests)
         self.people()
-        for agent, message, status in [("caller", "hello", 0), ("caller", "FAIL", 3), ("talker", "hello", 0), ("talker", "FAIL", 3)]:
+        told = [("hello", 0), ("FAIL", 3), ("LONG", 3), ("BREAK", 3), ("SHORT", 3)]
+        for agent, message, status in [(agent, *one) for agent in ("caller", "talker") for one in told]:
             task = f"{agent}-{message.lower()}"
             self.cli("run", agent, message, "--name", task, status=status)
             for view in ["", "/events", "/trace", "/logs", "/messages", "/metrics"]:

@@ -1,11 +1,14 @@
-"""A model and tools that repeat whatever secret they are shown: in answers cut to pieces, in tool calls, results and errors,
-as it is and encoded. It remembers what it was shown, so that nobody can say a secret was never used."""
+"""A model and tools that repeat whatever secret they are shown: in answers cut to pieces, in tool calls and their ids, results
+and errors, as it is and encoded, and where whoever quotes them cuts it in its middle. It remembers what it was shown, so that nobody can say a secret was never used."""
 
 import base64
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
+
+# Of what went wrong so much is quoted.
+QUOTED = 300
 
 SHOWN_IN = ("authorization", "x-api-key", "proxy-authorization")
 
@@ -21,6 +24,11 @@ def repeated(secret):
             json.dumps(secret),
         ]
     )
+
+
+def at_the_cut(secret):
+    """The secret so that the end of what is quoted falls into it."""
+    return "x" * (QUOTED - len(secret) * 2 // 3) + secret
 
 
 class Parrot(BaseHTTPRequestHandler):
@@ -47,12 +55,22 @@ class Parrot(BaseHTTPRequestHandler):
 
     def tool(self, secrets):
         said = "I was shown " + " and ".join(repeated(secret) for secret in secrets)
+        if self.path.endswith("cut-fail"):
+            said = at_the_cut(secrets[-1])
+        if self.path.endswith("envelope"):
+            said = json.dumps({"status": "error", "error": {"message": at_the_cut(secrets[-1]), "retryable": False}})
         status = 500 if self.path.endswith("fail") else 403 if self.path.endswith("deny") else 200
         self.answer(status, "text/plain", said.encode())
 
     def model(self, request, secret):
         messages = request["messages"]
         said = str(messages[-1].get("content"))
+        if "LONG" in said:
+            error = {"error": {"message": at_the_cut(secret), "type": "x", "code": "x"}}
+            return self.answer(400, "application/json", json.dumps(error).encode())
+        if "BREAK" in said or "SHORT" in said:
+            # In the middle of the secret: the connection is lost, or the answer has reached its bound.
+            return self.stream([{"content": "The key is " + secret[: len(secret) * 2 // 3]}], "length" if "SHORT" in said else None)
         if "FAIL" in said:
             error = {"error": {"message": "bad key " + repeated(secret), "type": "x", "code": "x"}}
             return self.answer(400, "application/json", json.dumps(error).encode())
@@ -67,7 +85,7 @@ class Parrot(BaseHTTPRequestHandler):
         calls = [
             {
                 "index": index,
-                "id": f"call_{index}",
+                "id": f"call_{index}" if index else secret[:40],
                 "type": "function",
                 "function": {"name": tool["function"]["name"], "arguments": json.dumps({"input": secret})},
             }
@@ -81,8 +99,10 @@ class Parrot(BaseHTTPRequestHandler):
             whole = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "parrot", "choices": [choice]}
             return f"data: {json.dumps(whole)}\n\n"
 
-        text = "".join([chunk({"role": "assistant"})] + [chunk(delta) for delta in deltas] + [chunk({}, finish)])
-        self.answer(200, "text/event-stream", (text + "data: [DONE]\n\n").encode())
+        text = "".join([chunk({"role": "assistant"})] + [chunk(delta) for delta in deltas])
+        if finish:
+            text += chunk({}, finish) + "data: [DONE]\n\n"
+        self.answer(200, "text/event-stream", text.encode())
 
     def answer(self, status, content_type, body):
         self.send_response(status)

@@ -1,4 +1,4 @@
-"""Looks for canaries: as they are, in base64 wherever they begin in a group of three bytes, percent-encoded, escaped in JSON."""
+"""Looks for canaries, whole or broken off: as they are, in base64 wherever they begin in a group of three bytes, percent-encoded, escaped in JSON."""
 
 import base64
 import json
@@ -6,6 +6,9 @@ import os
 from urllib.parse import quote, quote_plus
 
 LONGEST_FILE = 512 << 20
+
+# So much of a canary's beginning is nobody else's.
+BEGINNING = 12
 
 
 def forms(value):
@@ -20,7 +23,11 @@ def forms(value):
             found.add(whole[first:last])
     # A long one may be shown in lines: each of them counts.
     lines = [line.strip() for line in value.splitlines()]
-    found |= {line.encode() for line in lines if len(lines) > 1 and len(line) >= 16 and not line.startswith("-----")}
+    if len(lines) > 1:
+        found |= {line.encode() for line in lines if len(line) >= 16 and not line.startswith("-----")}
+    else:
+        # Whoever cuts a text leaves the beginning of what stood there.
+        found = {form[:BEGINNING] for form in found}
     return [form for form in found if len(form) >= 8]
 
 

@@ -161,10 +161,10 @@ fn calls(model: &ModelServer, run: RunId) -> u64 {
 }
 
 async fn declare(stack: &Stack, vendor: Vendor, [model, spare]: [&ModelServer; 2], tools: &ToolServer) {
-    let endpoint = |model: &ModelServer, waits: &[&str]| {
+    let endpoint = |model: &ModelServer, waits: &[(&str, &str)]| {
         let plan = vendor.plan(model);
         let mut options = plan.options.clone();
-        options.extend(waits.iter().map(|wait| ((*wait).to_owned(), "500".to_owned())));
+        options.extend(waits.iter().map(|(wait, millis)| ((*wait).to_owned(), (*millis).to_owned())));
         json!({
             "provider": plan.provider, "base_url": plan.base_url, "default_model": plan.model,
             "allowPrivate": true, "options": options, "auth": { "secretRef": "model-key" },
@@ -172,8 +172,9 @@ async fn declare(stack: &Stack, vendor: Vendor, [model, spare]: [&ModelServer; 2
     };
     stack.apply("ModelEndpoint", "patient", endpoint(model, &[])).await;
     stack.apply("ModelEndpoint", "spare", endpoint(spare, &[])).await;
-    let waits = ["first_byte_timeout_ms", "idle_timeout_ms"];
+    let waits = [("first_byte_timeout_ms", "500"), ("idle_timeout_ms", "500")];
     stack.apply("ModelEndpoint", "hasty", endpoint(model, &waits)).await;
+    stack.apply("ModelEndpoint", "brief", endpoint(model, &[("timeout_ms", "250")])).await;
     let tool = json!({
         "type": "http", "endpoint": tools.tool_url("echo"), "allowPrivate": true, "description": "Echoes.",
         "input_schema": { "type": "object", "properties": { "q": { "type": "string" } } },

@@ -18,7 +18,7 @@ use ostler_kernel::{Block, Role, conversation::Image};
 use ostler_llm::{Finish, Gateway, Identity, Message, Part, Shown, complete};
 use ostler_testing::model_server::{self as server, Fault, ModelServer, Script, Turn, Usage};
 use serde_json::{Value, json};
-use setup::{ALL, Ground, PNG, answered, offer, result_of, text, user};
+use setup::{ALL, GEMINI, Ground, PNG, Vendor, answered, offer, result_of, text, user};
 
 #[tokio::test]
 async fn a_text_is_streamed_and_put_together() {
@@ -137,6 +137,23 @@ async fn an_answer_follows_a_schema_in_the_vendors_own_way() {
         }));
         assert_eq!(ground.complete(&request).await.blocks, [text("{\"colour\":\"red\"}")], "{}", vendor.name);
         assert!(ground.last_body().contains("colour"), "{}", vendor.name);
+        ground.check();
+    }
+}
+
+#[tokio::test]
+async fn a_schema_beside_tools_is_told_to_every_vendor() {
+    let older = Vendor { name: "an older gemini", model: "gemini-2.5-flash", ..GEMINI };
+    for vendor in ALL.into_iter().chain([older]) {
+        let ground = Ground::start(vendor, [Turn::text("{\"colour\":\"red\"}")]).await;
+        let mut request = ground.request(vec![user("which?")]);
+        request.tools = vec![offer("look")];
+        request.output_schema = Some(json!({
+            "type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"],
+            "additionalProperties": false,
+        }));
+        ground.complete(&request).await;
+        assert!(ground.last_body().contains("colour"), "{}: {}", vendor.name, ground.last_body());
         ground.check();
     }
 }

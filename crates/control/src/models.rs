@@ -20,6 +20,9 @@ pub(crate) struct Endpoint {
     pub spec: ModelEndpointSpec,
 }
 
+/// The option that says where a model is deployed, and so which one answers.
+const DEPLOYMENT: &str = "deployment";
+
 /// So many are read at once.
 const PAGE: usize = 500;
 
@@ -74,7 +77,18 @@ impl Control {
 fn with_alias(resource: &Resource, alias: &str) -> Option<Endpoint> {
     let Spec::ModelEndpoint(spec) = &resource.spec else { return None };
     let model = spec.aliases.get(alias)?.trim().to_owned();
-    Some(Endpoint { name: resource.metadata.name.clone(), model, spec: spec.clone() })
+    let mut spec = spec.clone();
+    if model != spec.default_model.trim() {
+        leave_out_what_is_of_one_model(&mut spec);
+    }
+    Some(Endpoint { name: resource.metadata.name.clone(), model, spec })
+}
+
+/// Of an endpoint's own model alone: what it costs, and the deployment of Azure that holds it. Another one is deployed
+/// under its own name, and costs what the table of prices says.
+fn leave_out_what_is_of_one_model(spec: &mut ModelEndpointSpec) {
+    spec.price = None;
+    spec.options.remove(DEPLOYMENT);
 }
 
 /// `home` is the namespace that the endpoint lives in.
@@ -116,5 +130,37 @@ fn price(price: &EndpointPrice) -> Price {
         output: price.output.micros(),
         cache_read: price.cache_read.map(|dollars| dollars.micros()),
         cache_write: price.cache_write.map(|dollars| dollars.micros()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDPOINT: &str = r#"
+kind: ModelEndpoint
+metadata: {name: main}
+spec:
+  provider: azure
+  base_url: https://my-resource.openai.azure.com
+  default_model: gpt-4o
+  aliases: {fast: gpt-4o-mini, same: gpt-4o}
+  options: {deployment: my-4o, temperature: "0"}
+  price: {input: 2.50, output: 10}
+"#;
+
+    fn planned(alias: &str) -> ModelPlan {
+        let resources = ostler_spec::parse("endpoint.yaml", ENDPOINT).unwrap();
+        model_plan("default", with_alias(&resources[0], alias).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn another_model_of_an_endpoint_has_neither_its_deployment_nor_its_price() {
+        let fast = planned("fast");
+        assert_eq!((fast.model.as_str(), fast.price), ("gpt-4o-mini", None));
+        assert_eq!(fast.options.keys().collect::<Vec<_>>(), ["temperature"]);
+        let same = planned("same");
+        assert_eq!(same.price.map(|price| price.input), Some(2_500_000));
+        assert_eq!(same.options["deployment"], "my-4o");
     }
 }

@@ -26,7 +26,7 @@ const VERSION: &str = "2023-06-01";
 /// Marks the native blocks that are this vendor's.
 const MARK: &str = "anthropic";
 
-const OPTIONS: Known = &[
+pub(crate) const OPTIONS: Known = &[
     ("anthropic_beta", Shape::Text),
     ("anthropic_version", Shape::Text),
     ("cache", Shape::Choice(&["5m", "1h", "off"])),

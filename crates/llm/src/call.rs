@@ -6,13 +6,14 @@ use std::sync::Arc;
 use futures_util::stream::unfold;
 use ostler_kernel::{Block, Failure};
 use ostler_net::{Client, HeaderMap, HeaderName, HeaderValue, Held, Request, Response, Timeouts, header};
-use ostler_secrets::SecretText;
+use ostler_secrets::{HIDDEN, Redactor, SHORTEST, SecretText};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Message, ModelRequest, Part, Parts, Provider, Secrets,
     draft::Draft,
     error, failure, fit,
+    kind::{self, Kind},
     names::ToolNames,
     stream::{Framing, Reader},
 };
@@ -30,6 +31,11 @@ pub(crate) trait Vendor: Send + Sync + 'static {
 
     /// All of a call but the key.
     fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure>;
+
+    /// What its streams are, where an answer doesn't say.
+    fn streams(&self) -> Kind {
+        Kind::Events
+    }
 }
 
 /// A call that is ready to be made.
@@ -63,14 +69,18 @@ pub(crate) trait Reading: Send {
     /// Takes one event of a stream, or an answer in one piece.
     fn take(&mut self, peer: &Peer, draft: &mut Draft, json: &[u8]) -> Result<(), Failure>;
 
+    /// The stream said `[DONE]`.
+    fn done(&mut self, _draft: &mut Draft) {}
+
     /// Nothing more comes.
     fn end(&mut self, _draft: &mut Draft) {}
 }
 
-/// Whom we talk to, for messages: its name, and the key that must not be in any.
+/// Whom we talk to, for messages: its name, and the secrets that must not be in any.
 pub(crate) struct Peer {
     pub(crate) endpoint: String,
     pub(crate) secret: Option<SecretText>,
+    pub(crate) redactor: Redactor,
     /// It was shown images, so that a refusal may be about them.
     pub(crate) has_images: bool,
 }
@@ -78,10 +88,11 @@ pub(crate) struct Peer {
 impl Peer {
     /// What the vendor said, fit to be shown.
     pub(crate) fn quote(&self, said: &[u8]) -> String {
-        let shown = ostler_net::excerpt(said, 300);
+        let shown = self.redactor.excerpt(said, 300);
         match &self.secret {
-            Some(secret) => shown.replace(secret.expose(), "[REDACTED]"),
-            None => shown,
+            // One that is too short to be looked for everywhere is at home here.
+            Some(secret) if secret.expose().len() < SHORTEST => shown.replace(secret.expose(), HIDDEN),
+            Some(_) | None => shown,
         }
     }
 
@@ -172,7 +183,7 @@ impl Call {
             return Err(error::read(&peer, response).await);
         }
         let draft = Draft::new(mark, tools, MAX_ANSWER);
-        read((peer, self.request), response, draft, reading).await
+        read((peer, self.request), response, draft, reading, self.vendor.streams()).await
     }
 
     /// The one place where a secret is looked up.
@@ -190,6 +201,7 @@ impl Call {
         Ok(Peer {
             endpoint: endpoint.endpoint.clone(),
             secret,
+            redactor: self.secrets.redactor().clone(),
             has_images: self.request.messages.iter().any(shows_images),
         })
     }
@@ -197,17 +209,20 @@ impl Call {
 
 async fn read(
     (peer, request): (Peer, ModelRequest),
-    response: Response,
+    mut response: Response,
     draft: Draft,
     reading: Box<dyn Reading>,
+    usual: Kind,
 ) -> Result<Reader, Failure> {
-    let media_type = response.media_type().map(str::to_ascii_lowercase);
-    let framing = match media_type.as_deref() {
-        None | Some("text/event-stream") => Framing::events(MAX_ANSWER),
-        Some("application/x-ndjson" | "application/jsonl") => Framing::lines(MAX_ANSWER),
-        Some("application/json") => return Reader::whole((peer, request), response, draft, reading).await,
-        Some(_) => return Err(error::not_an_answer(&peer, response).await),
+    let looked = kind::look(&mut response, usual).await;
+    let (kind, begun) = looked.map_err(|error| failure::of_net(&peer.endpoint, &error))?;
+    let mut framing = match kind {
+        Kind::Events => Framing::events(MAX_ANSWER),
+        Kind::Lines => Framing::lines(MAX_ANSWER),
+        Kind::Whole => return Reader::whole((peer, request), (begun, response), draft, reading).await,
+        Kind::Foreign => return Err(error::not_an_answer(&peer, (begun, response)).await),
     };
+    framing.push(&begun);
     Ok(Reader::streaming((peer, request), response, draft, reading, framing))
 }
 
@@ -248,6 +263,8 @@ fn with_usual(
 #[cfg(test)]
 impl Peer {
     pub(crate) fn for_test() -> Self {
-        Self { endpoint: "main".into(), secret: Some(SecretText::new("hush-hush")), has_images: false }
+        let (secret, redactor) = (SecretText::new("hush-hush"), Redactor::default());
+        redactor.hide(secret.expose());
+        Self { endpoint: "main".into(), secret: Some(secret), redactor, has_images: false }
     }
 }

@@ -2,7 +2,7 @@
 
 use ostler_kernel::error_code::ErrorCode;
 
-pub const CODES: [ErrorCode; 25] = [
+pub const CODES: [ErrorCode; 26] = [
     ErrorCode::new(
         "model_unreachable",
         "The endpoint's host was not found, or took no connection.",
@@ -12,6 +12,11 @@ pub const CODES: [ErrorCode; 25] = [
         "model_timeout",
         "The endpoint took too long to answer.",
         "Tried again by itself; if it goes on, look at the vendor's status.",
+    ),
+    ErrorCode::new(
+        "model_too_slow",
+        "The answer was still coming when its time in all was over.",
+        "Raise `timeout_ms` in the endpoint's `options`, or bound the answer with `max_tokens`. An attempt of the run asks once.",
     ),
     ErrorCode::new(
         "model_stream_cut",

@@ -194,8 +194,8 @@ impl Draft {
             Completion { blocks, finish: Finish::Stop, usage: self.usage, identity: self.identity };
         let refuses = completion.refusal().is_some_and(|text| !text.is_empty());
         completion.finish = match self.finish {
-            None | Some(Finish::Stop | Finish::ToolCalls) if has_calls => Finish::ToolCalls,
             None | Some(Finish::Stop | Finish::ToolCalls) if refuses => Finish::Refusal,
+            None | Some(Finish::Stop | Finish::ToolCalls) if has_calls => Finish::ToolCalls,
             None | Some(Finish::ToolCalls) => Finish::Stop,
             Some(finish) => finish,
         };

@@ -27,9 +27,9 @@ pub(crate) async fn read(peer: &Peer, mut response: Response) -> Failure {
 }
 
 /// An answer of a kind that nobody asked for, such as the page of a proxy.
-pub(crate) async fn not_an_answer(peer: &Peer, mut response: Response) -> Failure {
+pub(crate) async fn not_an_answer(peer: &Peer, (mut body, mut response): (Vec<u8>, Response)) -> Failure {
     let media_type = response.media_type().unwrap_or_default().to_owned();
-    let body = response.beginning(MAX_BODY).await;
+    body.extend_from_slice(&response.beginning(MAX_BODY).await);
     failure::bad_answer(&peer.endpoint, format_args!("it is {media_type}: {}", peer.quote(&body)))
 }
 

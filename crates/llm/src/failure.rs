@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use ostler_kernel::Failure;
-use ostler_net::{NetError, StatusCode};
+use ostler_net::{NetError, StatusCode, Waiting};
 
 /// The connection failed, before or within the answer.
 pub(crate) fn of_net(endpoint: &str, error: &NetError) -> Failure {
     let message = format!("endpoint `{endpoint}`: {}", error.explain());
     match error {
+        NetError::Timeout { waiting: Waiting::Total, .. } => Failure::transient("model_too_slow", message),
         NetError::Timeout { .. } => Failure::transient("model_timeout", message),
         NetError::Cut { .. } => Failure::transient("model_stream_cut", message),
         NetError::NotHttp { .. } => Failure::transient("model_bad_answer", message),

@@ -25,7 +25,7 @@ const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta
 /// Marks the native blocks that are this vendor's.
 const MARK: &str = "gemini";
 
-const OPTIONS: Known = &[
+pub(crate) const OPTIONS: Known = &[
     ("cached_content", Shape::Text),
     ("frequency_penalty", Shape::Number),
     ("include_thoughts", Shape::Flag),

@@ -16,6 +16,7 @@ mod call;
 mod draft;
 mod error;
 mod fit;
+mod kind;
 mod lines;
 mod names;
 mod options;

@@ -11,6 +11,7 @@ use self::answer::Answer;
 use crate::{
     ModelRequest, Secrets,
     call::{Caller, Key, Prepared, Vendor},
+    kind::Kind,
     names::ToolNames,
     openai::base_url,
     options::{Known, Options, Shape},
@@ -25,12 +26,15 @@ const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
 /// Marks the native blocks that are this vendor's.
 const MARK: &str = "ollama";
 
-const OPTIONS: Known = &[
+pub(crate) const OPTIONS: Known = &[
     ("keep_alive", Shape::Text),
+    ("main_gpu", Shape::Integer),
     ("max_tokens", Shape::Integer),
     ("min_p", Shape::Number),
+    ("num_batch", Shape::Integer),
     ("num_ctx", Shape::Integer),
     ("num_gpu", Shape::Integer),
+    ("num_keep", Shape::Integer),
     ("num_predict", Shape::Integer),
     ("num_thread", Shape::Integer),
     ("presence_penalty", Shape::Number),
@@ -45,6 +49,8 @@ const OPTIONS: Known = &[
     ("top_k", Shape::Integer),
     ("top_p", Shape::Number),
     ("truncate", Shape::Flag),
+    ("typical_p", Shape::Number),
+    ("use_mmap", Shape::Flag),
 ];
 
 struct Ollama;
@@ -52,6 +58,10 @@ struct Ollama;
 impl Vendor for Ollama {
     fn names(&self) -> &'static [&'static str] {
         &["ollama"]
+    }
+
+    fn streams(&self) -> Kind {
+        Kind::Lines
     }
 
     fn prepare(&self, request: &ModelRequest) -> Result<Prepared, Failure> {

@@ -38,6 +38,10 @@ const AZURE_VERSION: &str = "2024-10-21";
 const API: Known = &[("api", Shape::Choice(&["chat", "responses"]))];
 const AZURE: Known = &[("api_version", Shape::Text), ("deployment", Shape::Text)];
 
+/// All of them, for who describes them.
+#[cfg(test)]
+pub(crate) const OPTIONS: [Known; 5] = [API, AZURE, chat::OPTIONS, chat::COMPATIBLE, responses::OPTIONS];
+
 struct OpenAi;
 struct Compatible;
 struct Azure;
@@ -58,6 +62,8 @@ struct Peerage {
     mark: String,
     /// The model, as it is called there.
     model: String,
+    /// Not the vendor: somebody who speaks as it does, more or less.
+    is_imitator: bool,
 }
 
 impl Vendor for OpenAi {
@@ -73,6 +79,7 @@ impl Vendor for OpenAi {
             key: Key::Bearer,
             mark: "openai".to_owned(),
             model: request.endpoint.model.clone(),
+            is_imitator: false,
         };
         prepare(wire, request, options, to)
     }
@@ -95,6 +102,7 @@ impl Vendor for Compatible {
             // What one of these servers adds, another may refuse.
             mark: format!("openai-compatible/{host}"),
             model: endpoint.model.clone(),
+            is_imitator: true,
         };
         prepare(wire, request, options, to)
     }
@@ -121,8 +129,13 @@ impl Vendor for Azure {
             }
             Wire::Chat | Wire::Responses => format!("{base_url}/openai/v1/{}", wire.path()),
         };
-        let to =
-            Peerage { url, key: Key::Header("api-key"), mark: "azure-openai".to_owned(), model: deployment };
+        let to = Peerage {
+            url,
+            key: Key::Header("api-key"),
+            mark: "azure-openai".to_owned(),
+            model: deployment,
+            is_imitator: false,
+        };
         prepare(wire, request, options, to)
     }
 }
@@ -152,14 +165,25 @@ fn read_options(endpoint: &ModelPlan, also: &[Known]) -> Result<(Wire, Options),
     Ok((wire, options))
 }
 
-fn prepare(wire: Wire, request: &ModelRequest, options: Options, to: Peerage) -> Result<Prepared, Failure> {
+fn prepare(
+    wire: Wire,
+    request: &ModelRequest,
+    mut options: Options,
+    to: Peerage,
+) -> Result<Prepared, Failure> {
     let tools = ToolNames::new(&request.tools);
-    let Peerage { url, key, mark, model } = to;
+    let Peerage { url, key, mark, model, is_imitator } = to;
     let (timeouts, headers) = (options.timeouts, options.headers.clone());
     let (mark, body, reading): (_, _, Box<dyn Reading>) = match wire {
         Wire::Chat => {
+            let thinks = [&model, &request.endpoint.model].into_iter().any(|model| responses::thinks(model));
+            if thinks && !is_imitator {
+                // The older name is refused for a model whose thoughts are bounded with its answer.
+                options.rename("max_tokens", "max_completion_tokens");
+            }
             let body = chat::body(request, &model, &mark, &tools, options)?;
-            (mark, body, Box::new(chat::Answer::default()))
+            let answer = if is_imitator { chat::Answer::of_imitator() } else { chat::Answer::default() };
+            (mark, body, Box::new(answer))
         }
         Wire::Responses => {
             let mark = format!("{mark}-responses");
@@ -187,4 +211,45 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn bound(vendor: &dyn Vendor, model: &str, options: &[(&str, &str)]) -> [Value; 2] {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let endpoint = ModelPlan {
+            endpoint: "main".into(),
+            base_url: "http://127.0.0.1".into(),
+            model: model.into(),
+            options: options.iter().map(owned).collect(),
+            ..ModelPlan::default()
+        };
+        let request = ModelRequest {
+            endpoint,
+            system: String::new(),
+            messages: vec![],
+            tools: vec![],
+            output_schema: None,
+            request_id: String::new(),
+        };
+        let body: Value = serde_json::from_slice(&vendor.prepare(&request).unwrap().body).unwrap();
+        ["max_tokens", "max_completion_tokens"].map(|name| body[name].clone())
+    }
+
+    #[test]
+    fn a_model_that_thinks_is_bounded_in_the_vendors_newer_word() {
+        let (older, newer) = ([64.into(), Value::Null], [Value::Null, 64.into()]);
+        let options = [("max_tokens", "64")];
+        assert_eq!(bound(&OpenAi, "gpt-4o", &options), older);
+        assert_eq!(bound(&OpenAi, "o3", &options), newer);
+        assert_eq!(bound(&OpenAi, "gpt-5-mini", &options), newer);
+        assert_eq!(bound(&Azure, "o3", &[("max_tokens", "64"), ("deployment", "mine")]), newer);
+        assert_eq!(bound(&Compatible, "gpt-5", &options), older, "others may not know it");
+        let both = [("max_tokens", "64"), ("max_completion_tokens", "32")];
+        assert_eq!(bound(&OpenAi, "o3", &both), [Value::Null, 32.into()]);
+    }
 }

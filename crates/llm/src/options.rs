@@ -112,6 +112,13 @@ impl Options {
         }
     }
 
+    /// Calls an option by another name, unless the endpoint does so itself.
+    pub(crate) fn rename(&mut self, name: &str, other: &'static str) {
+        if let Some(value) = self.take(name) {
+            self.fields.entry(other).or_insert(value);
+        }
+    }
+
     /// What was not taken, for a body that has the same names.
     pub(crate) fn rest(&self) -> &BTreeMap<&'static str, Value> {
         &self.fields
@@ -242,6 +249,17 @@ mod tests {
         assert_eq!(options.headers["openai-project"], "p");
         assert_eq!(options.take_list("user"), Some(json!(["42"])));
         assert_eq!(read(&[("stop", "END")]).unwrap().rest()["stop"], "END");
+    }
+
+    #[test]
+    fn the_guide_tells_of_every_option() {
+        let guide = include_str!("../../../docs/guides/models.md");
+        let vendors = [crate::anthropic::OPTIONS, crate::gemini::OPTIONS, crate::ollama::OPTIONS, OURS];
+        for (name, _) in vendors.into_iter().chain(crate::openai::OPTIONS).flatten() {
+            let row =
+                guide.lines().find(|line| line.starts_with("| `") && line.contains(&format!("`{name}`")));
+            assert!(row.is_some() || *name == "api", "docs/guides/models.md has no row for `{name}`");
+        }
     }
 
     #[test]

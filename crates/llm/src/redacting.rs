@@ -71,16 +71,31 @@ impl State {
 
     fn clean_answer(&self, completion: &mut Completion) {
         self.clean_native(&mut completion.blocks);
+        self.clean_ids(&mut completion.blocks);
         for block in &mut completion.blocks {
             match block {
                 Block::Text { text } => self.redactor.clean(text),
                 Block::ToolCall { name, arguments, .. } => {
-                    self.redactor.clean(name);
+                    *name = self.redactor.hidden(name).into_owned();
                     self.redactor.clean(arguments);
                 }
                 Block::ToolResult { content, .. } => self.redactor.clean(content),
                 Block::Native { .. } | Block::Image(_) => {}
             }
+        }
+    }
+
+    /// An id with a secret in it is replaced by one of ours: results are told apart by it, and vendors take few signs in it.
+    fn clean_ids(&self, blocks: &mut [Block]) {
+        let mut taken: Vec<String> = blocks.iter().filter_map(call_id).map(str::to_owned).collect();
+        for block in blocks {
+            let Block::ToolCall { id, .. } = block else { continue };
+            if self.redactor.hidden_cut(id) == *id {
+                continue;
+            }
+            let ours = (0..).map(|nth| format!("call_{nth}")).find(|ours| !taken.contains(ours));
+            *id = ours.unwrap_or_default();
+            taken.push(id.clone());
         }
     }
 
@@ -111,6 +126,13 @@ impl State {
         let mut cleaned = value.clone();
         self.redactor.clean_json(&mut cleaned);
         cleaned
+    }
+}
+
+fn call_id(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolCall { id, .. } => Some(id),
+        Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => None,
     }
 }
 
@@ -232,6 +254,25 @@ mod tests {
             kept(leaky).await,
             [call()],
             "nor the one before it, which the vendor wants whole or not at all"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_id_that_holds_a_secret_is_replaced_and_stays_its_own() {
+        let call = |id: &str| Block::ToolCall { id: id.into(), name: "t".into(), arguments: "{}".into() };
+        let said = vec![call("geheim-wort-1"), call("call_0"), call("x-geheim-wort-1"), call("y-geheim-wo")];
+        assert_eq!(kept(said).await, [call("call_1"), call("call_0"), call("call_2"), call("call_3")]);
+    }
+
+    #[tokio::test]
+    async fn of_a_secret_that_an_answer_breaks_off_in_nothing_is_shown() {
+        let cut = "it is geheim-wort";
+        let failure = Failure::transient("model_stream_cut", "it broke off");
+        let seen = parts(vec![text(cut), Err(failure)]).await;
+        assert_eq!(seen[..2], [text("it is "), text("[REDACTED]")]);
+        assert_eq!(
+            kept(vec![Block::Text { text: cut.into() }]).await,
+            [Block::Text { text: "it is [REDACTED]".into() }]
         );
     }
 

@@ -66,6 +66,16 @@ pub(crate) fn closed(schema: &Value) -> Value {
     }
 }
 
+/// What the model is told as it begins, where the wire can't carry a schema beside tools: then its answer is asked for in words.
+pub(crate) fn told<'r>(system: &'r str, schema: Option<&Value>) -> Cow<'r, str> {
+    let Some(schema) = schema else { return Cow::Borrowed(system) };
+    let between = if system.trim().is_empty() { "" } else { "\n\n" };
+    Cow::Owned(format!(
+        "{system}{between}Call the tools that you need. Your final answer must be JSON alone, without any other words or \
+         marks around it, that fits this JSON schema: {schema}"
+    ))
+}
+
 /// The arguments of a past call as text. Vendors want an object, and some servers break on anything else, so what a
 /// model wrote wrongly goes back as `{}`: to show it its own broken text would teach it to write more of that, and the
 /// tool's result right behind it says what was wrong.

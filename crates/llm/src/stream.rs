@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_kernel::{Failure, step::Usage};
 use ostler_net::Response;
+use serde::de::IgnoredAny;
 
 use crate::{
     ModelRequest, Part,
@@ -33,7 +34,7 @@ impl Framing {
         Framing::Lines(LineReader::new(max))
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self {
             Framing::Events(reader) => reader.push(bytes),
             Framing::Lines(reader) => reader.push(bytes),
@@ -91,19 +92,33 @@ impl Reader {
         }
     }
 
-    /// Reads an answer that comes in one piece.
+    /// Reads an answer that comes in one piece: one document, or, where somebody calls lines of JSON simply JSON, several.
     pub(crate) async fn whole(
         (peer, request): (Peer, ModelRequest),
-        mut response: Response,
+        (mut body, mut response): (Vec<u8>, Response),
         mut draft: Draft,
         mut reading: Box<dyn Reading>,
     ) -> Result<Self, Failure> {
-        let body = response.bytes_up_to(draft.max() as u64).await;
-        let body = body.map_err(|error| failure::of_net(&peer.endpoint, &error))?;
-        reading.take(&peer, &mut draft, &body)?;
+        let rest = response.bytes_up_to(draft.max() as u64).await;
+        body.extend_from_slice(&rest.map_err(|error| failure::of_net(&peer.endpoint, &error))?);
+        let (first, mut lines) = first_document(&body).unwrap_or((&body, &[]));
+        reading.take(&peer, &mut draft, first)?;
         draft.check(&peer)?;
-        if !draft.has_ended() && draft.pieces.is_empty() {
-            return Err(failure::bad_answer(&peer.endpoint, "there is no answer in it"));
+        let is_stream = !lines.is_empty();
+        while !lines.is_empty() {
+            // A line that breaks off is no bad answer: it is a cut one.
+            let document = first_document(lines).ok_or_else(|| failure::stream_cut(&peer.endpoint));
+            let (line, rest) = document?;
+            reading.take(&peer, &mut draft, line)?;
+            draft.check(&peer)?;
+            lines = rest;
+        }
+        match draft.has_ended() {
+            false if is_stream => return Err(failure::stream_cut(&peer.endpoint)),
+            false if draft.pieces.is_empty() => {
+                return Err(failure::bad_answer(&peer.endpoint, "there is no answer in it"));
+            }
+            false | true => {}
         }
         let framing = Framing::events(0);
         Ok(Self { peer, response: None, framing, reading, draft: Some(draft), request, has_begun: true })
@@ -138,8 +153,7 @@ impl Reader {
             let Some(response) = self.response.as_mut() else { return Ok(None) };
             if draft.is_closed {
                 response.await_end(END_PATIENCE).await;
-                self.response = None;
-                continue;
+                return self.over(draft).map(|()| None);
             }
             match response.next().await {
                 Some(Ok(bytes)) => self.framing.push(&bytes),
@@ -166,7 +180,10 @@ impl Reader {
         loop {
             match self.framing.next() {
                 Ok(None) => return Ok(()),
-                Ok(Some(b"[DONE]")) => draft.is_closed = true,
+                Ok(Some(b"[DONE]")) => {
+                    self.reading.done(draft);
+                    draft.is_closed = true;
+                }
                 Ok(Some(json)) => {
                     self.reading.take(&self.peer, draft, json)?;
                     self.has_begun = true;
@@ -184,10 +201,23 @@ impl Reader {
             let taken = self.reading.take(&self.peer, draft, rest);
             taken.map_err(|_| failure::stream_cut(&self.peer.endpoint))?;
         }
+        self.over(draft)
+    }
+
+    /// A proxy closes its stream in good order behind a vendor that broke off.
+    fn over(&mut self, draft: &Draft) -> Result<(), Failure> {
         self.response = None;
         match draft.has_ended() {
             true => Ok(()),
             false => Err(failure::stream_cut(&self.peer.endpoint)),
         }
     }
+}
+
+/// The first of several documents of JSON, and what stands behind it; none if it can't be read.
+fn first_document(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut documents = serde_json::Deserializer::from_slice(body).into_iter::<IgnoredAny>();
+    documents.next()?.ok()?;
+    let (first, rest) = body.split_at_checked(documents.byte_offset())?;
+    Some((first, rest.trim_ascii()))
 }

@@ -66,6 +66,11 @@ fn text(content: &str) -> Act {
     event(&format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":null}}]}}"#))
 }
 
+/// As servers write it that have no null for a reason that is still to come.
+fn unreasoned(content: &str) -> Act {
+    event(&format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":""}}]}}"#))
+}
+
 fn stop() -> Act {
     event(r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#)
 }
@@ -154,6 +159,18 @@ async fn a_connection_is_used_again_after_a_stream() {
 async fn a_stream_may_end_without_saying_so_if_it_said_why() {
     let server = Server::start([stream([text("Hello"), stop(), usage(), end()])]).await;
     assert_eq!(call(&server).await.unwrap(), said("Hello"));
+}
+
+#[tokio::test]
+async fn a_server_that_never_says_why_it_ends_has_ended_once_it_has_counted() {
+    let acts = || stream([text("Hel"), unreasoned("lo"), usage(), event("[DONE]"), end()]);
+    let server = Server::start([acts()]).await;
+    assert_eq!(call(&server).await.unwrap(), said("Hello"));
+    let server = Server::start([acts()]).await;
+    let mut request = request(server.url("/v1"));
+    request.endpoint.provider = "openai".into();
+    let failure = complete(&registry(), request, |_| {}).await.unwrap_err();
+    check(&failure, ErrorClass::Transient, "model_stream_cut");
 }
 
 #[tokio::test]
@@ -247,6 +264,8 @@ async fn broken_answers_are_worth_another_try() {
         (stream([text("Hel"), Act::Close]), "model_stream_cut"),
         (stream([text("Hel"), write("40\r\ndata: {\"cho"), Act::Close]), "model_stream_cut"),
         (stream([text("Hel"), end()]), "model_stream_cut"),
+        (stream([text("Hel"), event("[DONE]"), end()]), "model_stream_cut"),
+        (stream([unreasoned("Hel"), event("[DONE]"), end()]), "model_stream_cut"),
         (vec![write(head), write("data: {\"choices\":[]}\n\n"), Act::Close], "model_stream_cut"),
         (stream([event("{\"choices\": [{")]), "model_bad_answer"),
         (
@@ -267,16 +286,16 @@ async fn broken_answers_are_worth_another_try() {
 
 #[tokio::test]
 async fn waiting_has_bounds() {
-    for (acts, option) in [
-        (vec![Act::Hang], "first_byte_timeout_ms"),
-        (stream([text("Hel"), Act::Hang]), "idle_timeout_ms"),
-        (stream([text("Hel"), Act::Hang]), "timeout_ms"),
+    for (acts, option, code) in [
+        (vec![Act::Hang], "first_byte_timeout_ms", "model_timeout"),
+        (stream([text("Hel"), Act::Hang]), "idle_timeout_ms", "model_timeout"),
+        (stream([text("Hel"), Act::Hang]), "timeout_ms", "model_too_slow"),
     ] {
         let server = Server::start([acts]).await;
         let mut request = request(server.url("/v1"));
         request.endpoint.options.insert(option.into(), "40".into());
         let failure = complete(&registry(), request, |_| {}).await.unwrap_err();
-        check(&failure, ErrorClass::Transient, "model_timeout");
+        check(&failure, ErrorClass::Transient, code);
     }
 }
 

@@ -109,9 +109,9 @@ fn classify_v6(address: Ipv6Addr) -> Option<AddressKind> {
     }
     match address.segments() {
         // NAT64 inside one's own network (RFC 8215): private, whatever it leads to.
-        [0x64, 0xff9b, 1, .., high, low] => match classify_v4(v4(high, low)) {
-            Some(AddressKind::Metadata) => Some(AddressKind::Metadata),
-            _ => Some(AddressKind::Private),
+        [0x64, 0xff9b, 1, ..] => match translated(address).into_iter().any(is_metadata_v4) {
+            true => Some(AddressKind::Metadata),
+            false => Some(AddressKind::Private),
         },
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Some(AddressKind::Private),
         [0xfe80..=0xfebf, ..] => Some(AddressKind::LinkLocal),
@@ -137,6 +137,14 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         [0x2002, high, low, ..] => Some(v4(high, low)),
         _ => None,
     }
+}
+
+/// Where one's own NAT64 may have put the IPv4 address, as its prefix has 48, 56, 64 or 96 bits (RFC 6052): around the ninth
+/// byte, which is none of it.
+fn translated(address: Ipv6Addr) -> [Ipv4Addr; 4] {
+    let octets = address.octets();
+    [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]]
+        .map(|places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place])))
 }
 
 fn v4(high: u16, low: u16) -> Ipv4Addr {

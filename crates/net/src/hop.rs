@@ -33,6 +33,9 @@ const HARMLESS_BY_NAME: [&str; 3] = ["idempotency-key", "traceparent", "x-reques
 const ABOUT_THE_BODY: [HeaderName; 4] =
     [header::CONTENT_ENCODING, header::CONTENT_LANGUAGE, header::CONTENT_LENGTH, header::CONTENT_TYPE];
 
+/// Characters of a redirect's location that are shown.
+const MAX_LOCATION: usize = 200;
+
 impl Hop {
     pub(crate) fn first(request: Request) -> Result<Self, NetError> {
         let target = Target::parse(&request.url)?;
@@ -130,10 +133,18 @@ fn is_harmless(name: &HeaderName) -> bool {
     HARMLESS.contains(name) || HARMLESS_BY_NAME.contains(&name.as_str())
 }
 
-/// Where a redirect leads, without the query, which may hold what must not be shown.
+/// Where a redirect leads, without the query, which may hold what must not be shown. A long path is left out rather than
+/// cut: half a secret could be recognised by nobody who knows the whole.
 fn shown(location: Option<&[u8]>) -> String {
     let location = location.unwrap_or_default().split(|byte| *byte == b'?').next().unwrap_or_default();
-    redact::excerpt(location, 200)
+    let location = redact::excerpt(&String::from_utf8_lossy(location), usize::MAX);
+    if location.chars().count() <= MAX_LOCATION {
+        return location;
+    }
+    let host_ends =
+        location.find("://").and_then(|scheme| Some(scheme + 3 + location.get(scheme + 3..)?.find('/')?));
+    let origin = host_ends.and_then(|end| location.get(..end)).filter(|origin| origin.len() <= MAX_LOCATION);
+    format!("{}/…", origin.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -4,16 +4,13 @@ use std::borrow::Cow;
 
 const HIDDEN: &str = "[REDACTED]";
 
-/// The beginning of `body` as text on one line, of at most `max` characters, keys hidden.
-pub fn excerpt(body: &[u8], max: usize) -> String {
-    // A key cut in half by the bound must still be recognised: look at more than is shown.
-    let considered = body.get(..max.saturating_mul(8)).unwrap_or(body);
-    let text = String::from_utf8_lossy(considered);
+/// The beginning of `text` on one line, of at most `max` characters, keys hidden. Secrets that are known by their value are
+/// to be hidden before, by `ostler_secrets::Redactor::excerpt`: one that was cut in half is recognised by nobody.
+pub fn excerpt(text: &str, max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = redact(&line);
     match line.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None if considered.len() < body.len() => format!("{line}…"),
         None => line.into_owned(),
     }
 }
@@ -124,10 +121,9 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_one_short_line() {
-        assert_eq!(excerpt(b"  a\n\tb \r\n", 300), "a b");
-        assert_eq!(excerpt("äöü".as_bytes(), 2), "äö…");
-        assert_eq!(excerpt(b"\xff\xfe", 9), "\u{fffd}\u{fffd}");
+        assert_eq!(excerpt("  a\n\tb \r\n", 300), "a b");
+        assert_eq!(excerpt("äöü", 2), "äö…");
         let long = format!("{} sk-0123456789abcdef", "x".repeat(295));
-        assert!(!excerpt(long.as_bytes(), 300).contains("sk-0"));
+        assert!(!excerpt(&long, 300).contains("sk-0"));
     }
 }

@@ -18,7 +18,7 @@ use std::{
 use zeroize::Zeroizing;
 
 pub use self::flow::Flow;
-use self::patterns::Patterns;
+use self::patterns::{Patterns, Rest};
 
 pub const HIDDEN: &str = "[REDACTED]";
 
@@ -27,6 +27,9 @@ pub const SHORTEST: usize = 6;
 
 /// So many values that come and go are known at once; past it the one that was not looked up for longest is forgotten.
 const MOST: usize = 1024;
+
+/// As much of what another side said as is looked at for an excerpt.
+const MOST_QUOTED: usize = 64 * 1024;
 
 /// A handle: all its clones know the same values.
 #[derive(Clone, Default)]
@@ -83,7 +86,12 @@ impl Redactor {
 
     /// The text without any value that is known.
     pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.patterns().hidden(text)
+        self.patterns().hidden(text, Rest::None)
+    }
+
+    /// The same for text that may have been cut: an end that a value begins with is hidden too.
+    pub fn hidden_cut<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.patterns().hidden(text, Rest::WasCut)
     }
 
     /// The same for text that somebody else may have written: what looks like a key is hidden too.
@@ -91,18 +99,25 @@ impl Redactor {
         ostler_net::redact(&self.hidden(text)).into_owned()
     }
 
-    /// Hides in place, and leaves what has nothing in it as it is.
+    /// The beginning of what another side said, as one line of at most `max` characters. Everything is hidden before it is
+    /// cut: of a value that the cut goes through, nobody would know the rest.
+    pub fn excerpt(&self, said: &[u8], max: usize) -> String {
+        let said = String::from_utf8_lossy(said.get(..MOST_QUOTED).unwrap_or(said));
+        ostler_net::excerpt(&self.hidden_cut(&said), max)
+    }
+
+    /// Hides in place what may have been cut, and leaves what has nothing in it as it is.
     pub fn clean(&self, text: &mut String) {
-        if let Cow::Owned(hidden) = self.hidden(text) {
+        if let Cow::Owned(hidden) = self.hidden_cut(text) {
             *text = hidden;
         }
     }
 
-    /// Hides in every text of a JSON value, the names of its members too.
+    /// The same in every text of a JSON value, the names of its members too.
     pub fn clean_json(&self, value: &mut serde_json::Value) {
         let patterns = self.patterns();
         if !patterns.is_empty() {
-            patterns.clean_json(value);
+            patterns.clean_json(value, Rest::WasCut);
         }
     }
 
@@ -241,6 +256,33 @@ mod tests {
             assert!(matches!(redactor.hidden(text), Cow::Borrowed(_)), "{text}");
         }
         assert_eq!(redactor.hidden("<longer-than-that>"), "<[REDACTED]>");
+    }
+
+    #[test]
+    fn an_excerpt_is_cut_after_everything_is_hidden() {
+        let redactor = redactor(&["geheim/wort+0123456789"]);
+        for before in 260..320 {
+            let said = format!("{} geheim/wort+0123456789 behind", "x".repeat(before));
+            let shown = redactor.excerpt(said.as_bytes(), 300);
+            assert!(!shown.contains("geheim/w") && shown.chars().count() <= 301, "{before}: {shown}");
+        }
+        let blank = format!("{}geheim/wort+0123456789", " ".repeat(MOST_QUOTED - 12));
+        assert_eq!(redactor.excerpt(blank.as_bytes(), 300), HIDDEN, "what is looked at ends in it");
+    }
+
+    #[test]
+    fn of_a_text_that_was_cut_the_beginning_of_a_value_is_hidden() {
+        let redactor = redactor(&["geheim-wort-1", "geheim-w"]);
+        assert_eq!(redactor.hidden_cut("it is geheim-wort"), "it is [REDACTED]");
+        assert_eq!(
+            redactor.hidden_cut("it is geheim-wo, or"),
+            "it is [REDACTED]o, or",
+            "cut at its end alone"
+        );
+        assert_eq!(redactor.hidden_cut("it is geheim-"), "it is geheim-", "as any word begins");
+        let mut value = serde_json::json!({"a": ["geheim-wort"], "geheim-wort": 1});
+        redactor.clean_json(&mut value);
+        assert_eq!(value, serde_json::json!({"a": ["[REDACTED]"], "[REDACTED]ort": 1}));
     }
 
     #[test]

@@ -4,21 +4,25 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use ostler_kernel::Failure;
+use ostler_secrets::Redactor;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
 use crate::taxonomy::ToolCode;
 
+/// Characters of what a tool said that are told.
+pub(crate) const MAX_QUOTED: usize = 300;
+
 /// What an envelope says; none if the body is not one.
-pub(crate) fn read(body: &[u8]) -> Option<Result<String, Failure>> {
+pub(crate) fn read(body: &[u8], redactor: &Redactor) -> Option<Result<String, Failure>> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).ok()?;
     let is_marked =
         envelope.tool_contract_version.is_some() || envelope.output.is_some() || envelope.error.is_some();
     match &*envelope.status {
         _ if !is_marked => None,
         "ok" => Some(Ok(envelope.output.map(output).unwrap_or_default())),
-        "error" => Some(Err(failure(envelope.error, ToolCode::ExecutionFailed))),
-        "denied" => Some(Err(failure(envelope.error, ToolCode::PermissionDenied))),
+        "error" => Some(Err(failure(envelope.error, ToolCode::ExecutionFailed, redactor))),
+        "denied" => Some(Err(failure(envelope.error, ToolCode::PermissionDenied, redactor))),
         _ => None,
     }
 }
@@ -56,7 +60,8 @@ fn output(output: &RawValue) -> String {
     serde_json::from_str::<String>(result.get()).unwrap_or_else(|_| result.get().to_owned())
 }
 
-fn failure(error: Option<&RawValue>, otherwise: ToolCode) -> Failure {
+fn failure(error: Option<&RawValue>, otherwise: ToolCode, redactor: &Redactor) -> Failure {
+    let excerpt = |text: &str| redactor.excerpt(text.as_bytes(), MAX_QUOTED);
     let Some(error) = error else {
         return otherwise.failure(false, "tool response missing error envelope");
     };
@@ -80,10 +85,6 @@ fn failure(error: Option<&RawValue>, otherwise: ToolCode) -> Failure {
     code.failure(error.retryable.unwrap_or(code.is_retryable()), message)
 }
 
-fn excerpt(text: &str) -> String {
-    ostler_net::excerpt(text.as_bytes(), 300)
-}
-
 #[cfg(test)]
 mod tests {
     use ostler_kernel::ErrorClass;
@@ -92,12 +93,12 @@ mod tests {
 
     #[track_caller]
     fn check_ok(body: &str, expected: &str) {
-        assert_eq!(read(body.as_bytes()).unwrap().unwrap(), expected);
+        assert_eq!(read(body.as_bytes(), &Redactor::default()).unwrap().unwrap(), expected);
     }
 
     #[track_caller]
     fn check_error(body: &str, class: ErrorClass, code: &str, message: &str) {
-        let failure = read(body.as_bytes()).unwrap().unwrap_err();
+        let failure = read(body.as_bytes(), &Redactor::default()).unwrap().unwrap_err();
         assert_eq!(failure, Failure::new(class, code, message));
     }
 
@@ -157,7 +158,7 @@ mod tests {
             r#"{"output":{"result":"x"}}"#,
         ];
         for body in bodies {
-            assert!(read(body.as_bytes()).is_none(), "{body}");
+            assert!(read(body.as_bytes(), &Redactor::default()).is_none(), "{body}");
         }
     }
 }

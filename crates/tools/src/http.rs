@@ -7,7 +7,7 @@ use ostler_kernel::Failure;
 use ostler_net::{
     Bytes, Client, HeaderMap, HeaderValue, NetError, Redirects, Request, Response, Timeouts, header,
 };
-use ostler_secrets::Secrets;
+use ostler_secrets::{Redactor, Secrets};
 use serde_json::Value;
 
 use crate::{
@@ -51,10 +51,10 @@ impl Way for Http {
         let response = self.client.send(outgoing).await;
         let mut response = response.map_err(|error| of_net(tool, &error))?;
         if !response.status().is_success() {
-            return Err(of_status(tool, response).await);
+            return Err(of_status(tool, response, self.secrets.redactor()).await);
         }
         let body = response.bytes_up_to(MAX_RESPONSE).await.map_err(|error| of_net(tool, &error))?;
-        match contract::read(&body) {
+        match contract::read(&body, self.secrets.redactor()) {
             Some(result) => result.map_err(known),
             None => Ok(String::from_utf8_lossy(&body).trim().to_owned()),
         }
@@ -98,10 +98,10 @@ fn body(request: &ToolRequest) -> Bytes {
     }
 }
 
-async fn of_status(tool: &str, mut response: Response) -> CallError {
+async fn of_status(tool: &str, mut response: Response, redactor: &Redactor) -> CallError {
     let status = response.status();
     let retry_after = response.retry_after();
-    let said = ostler_net::excerpt(&response.beginning(MAX_ERROR).await, 300);
+    let said = redactor.excerpt(&response.beginning(MAX_ERROR).await, contract::MAX_QUOTED);
     let answered = format!("tool `{tool}` answered {}", ostler_net::status_text(status));
     let message = match said.as_str() {
         "" => answered,

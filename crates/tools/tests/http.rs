@@ -103,6 +103,30 @@ async fn a_tool_that_repeats_the_password_alone_does_not_give_it_away() {
 }
 
 #[tokio::test]
+async fn of_a_secret_that_an_excerpt_is_cut_in_nothing_is_left() {
+    let said = |before: usize| format!("{} {KEY}", "x".repeat(before));
+    let envelope = |before: usize| json!({"status": "error", "error": {"message": said(before)}}).to_string();
+    for before in 290..300 {
+        for acts in [answer("500 No", "", &said(before)), answer("200 OK", "", &envelope(before))] {
+            let seen = repeated(AuthForm::Bearer, acts).await;
+            assert!(seen.contains("xxx ") && !seen.contains("use"), "{before}: {seen}");
+        }
+    }
+    let whole = said(10);
+    let cut = &whole[..whole.len() - 2];
+    assert_eq!(repeated(AuthForm::Bearer, answer("200 OK", "", cut)).await, "xxxxxxxxxx [REDACTED]");
+}
+
+#[tokio::test]
+async fn a_long_redirect_shows_nothing_of_a_secret_that_it_repeats() {
+    for before in 185..200 {
+        let location = format!("location: http://example.com/{}/hush-0123\r\n", "x".repeat(before - 20));
+        let seen = repeated(AuthForm::Basic, answer("302 Elsewhere", &location, "")).await;
+        assert!(seen.contains("http://example.com/") && !seen.contains("hush"), "{before}: {seen}");
+    }
+}
+
+#[tokio::test]
 async fn without_its_secret_a_tool_is_not_called() {
     let server = Server::start([answer("200 OK", "", "fine")]).await;
     let failure = show(&server, "other", AuthForm::Bearer).await.unwrap_err();

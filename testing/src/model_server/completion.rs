@@ -87,6 +87,10 @@ impl<'r> Completion<'r> {
                 self.say(half(&text));
                 self.finish = Finish::ContentFilter;
             }
+            Fault::FilteredCall => {
+                self.first_call();
+                self.finish = Finish::ContentFilter;
+            }
             Fault::UsageHuge => self.report(i64::MAX),
             Fault::UsageNegative => self.report(-1),
             Fault::CutText | Fault::BadChunk | Fault::InvalidUtf8 | Fault::Stall | Fault::ErrorEvent => {

@@ -68,6 +68,8 @@ pub enum Fault {
     Length,
     /// Stopped by the content filter.
     ContentFilter,
+    /// Stopped by the content filter behind a call that is there as a whole.
+    FilteredCall,
     /// Bytes that are not UTF-8 inside a chunk.
     InvalidUtf8,
     /// 200 with an HTML page.
@@ -80,7 +82,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 35] = [
+    pub const ALL: [Fault; 36] = [
         Fault::RateLimited,
         Fault::RateLimitedDate,
         Fault::RateLimitedBare,
@@ -112,6 +114,7 @@ impl Fault {
         Fault::Empty,
         Fault::Length,
         Fault::ContentFilter,
+        Fault::FilteredCall,
         Fault::InvalidUtf8,
         Fault::Html,
         Fault::UsageHuge,
@@ -152,6 +155,7 @@ impl Fault {
             Fault::Empty => "empty",
             Fault::Length => "length",
             Fault::ContentFilter => "content-filter",
+            Fault::FilteredCall => "filtered-call",
             Fault::InvalidUtf8 => "invalid-utf8",
             Fault::Html => "html",
             Fault::UsageHuge => "usage-huge",

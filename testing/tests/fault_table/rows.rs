@@ -42,6 +42,8 @@ pub enum Rule {
     Timeout,
     /// The endpoint gives a call half a second to begin and to go on.
     Hasty,
+    /// The endpoint gives a call a quarter of a second in all.
+    Brief,
     /// The task has three seconds until its deadline.
     Deadline,
     /// The task may fail three times.
@@ -108,6 +110,14 @@ pub const ROWS: &[Row] = &[
     row(Answer, Fault::Refusal, Failed("model_refused"), 1),
     row(Answer, Fault::Length, Failed("model_answer_cut"), 1),
     row(Answer, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    row(Answer, Fault::Blocked, Failed("model_content_filter"), 1),
+    row(Fallback, Fault::Blocked, Failed("model_content_filter"), 1),
+    row(Answer, Fault::ErrorEvent, Well, 2).times(1),
+    row(ToolTurn, Fault::ErrorEvent, Well, 3).times(1),
+    row(Streaming, Fault::ErrorEvent, Well, 2).times(1),
+    row(Fallback, Fault::ErrorEvent, Well, 2),
+    row(Answer, Fault::RateLimitedMilliseconds, Well, 2).times(1),
+    row(Answer, Fault::RateLimitedMilliseconds, DeadLetter("model_rate_limited"), 4),
     // Odd, and no reason to fail.
     row(Answer, Fault::Slow, Well, 1),
     row(Answer, Fault::NoUsage, Well, 1),
@@ -127,6 +137,10 @@ pub const ROWS: &[Row] = &[
     row(ToolTurn, Fault::ServerError, Well, 4).times(2),
     row(ToolTurn, Fault::Refusal, Failed("model_refused"), 1),
     row(ToolTurn, Fault::ContentFilter, Failed("model_content_filter"), 1),
+    // The tool is not called, and the session can go on: the call has a result.
+    row(ToolTurn, Fault::FilteredCall, Failed("model_content_filter"), 1),
+    row(Parallel, Fault::FilteredCall, Failed("model_content_filter"), 1),
+    row(StopFirst, Fault::FilteredCall, Failed("model_content_filter"), 1),
 
     row(AfterTool, Fault::ServerError, DeadLetter("model_server_error"), 5),
     row(AfterTool, Fault::CutText, Well, 3).times(1),
@@ -171,6 +185,8 @@ pub const ROWS: &[Row] = &[
 
     row(Hasty, Fault::Hang, DeadLetter("model_timeout"), 4),
     row(Hasty, Fault::Stall, DeadLetter("model_timeout"), 4),
+    // Who has used up all its time is not asked for as long again.
+    row(Brief, Fault::Slow, DeadLetter("model_too_slow"), 1),
     row(Hasty, Fault::Hang, Well, 2).times(1),
     row(Hasty, Fault::Stall, Well, 2).times(1),
 
@@ -275,7 +291,9 @@ impl Row {
             Fault::BadArguments | Fault::ArrayArguments => vendor.writes_arguments(),
             // A call that is cut in its middle is none where calls come whole.
             Fault::Length if matches!(self.rule, ToolTurn) => vendor.writes_arguments(),
-            Fault::Refusal | Fault::ContentFilter => vendor.finish(Finish::Refusal) != Finish::Stop,
+            Fault::Refusal | Fault::ContentFilter | Fault::FilteredCall => {
+                vendor.finish(Finish::Refusal) != Finish::Stop
+            }
             _ => true,
         }
     }
@@ -283,6 +301,10 @@ impl Row {
     /// Where a vendor has no filter that stops an answer in its middle, it refuses; and the other way round.
     pub fn ends_for(&self, vendor: &Vendor) -> Ends<'static> {
         let finish = match self.ends {
+            // The prompt is refused before there is an answer, where there is no filter as any other that is bad.
+            ends if self.fault == Fault::Blocked => {
+                return if vendor.provider == "ollama" { Failed("model_bad_request") } else { ends };
+            }
             Failed("model_content_filter") => Finish::ContentFilter,
             Failed("model_refused") => Finish::Refusal,
             ends => return ends,
@@ -299,7 +321,7 @@ impl Row {
         match self.rule {
             Schema | SchemaAgain | SchemaNever => Some(JSON_ANSWER),
             StopFirst => None,
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Contract | Reuse | Deny => {
                 Some(ANSWER)
             }
@@ -321,7 +343,7 @@ impl Row {
         let answer = format!("text=\"{ANSWER}\"");
         let json = format!("text={}", Value::from(JSON_ANSWER));
         match self.rule {
-            Answer | Timeout | Hasty | Deadline | Retry3 | Fallback | HastyFallback => {
+            Answer | Timeout | Hasty | Brief | Deadline | Retry3 | Fallback | HastyFallback => {
                 format!("{answer} {fault}")
             }
             Schema => format!("{json} {fault}"),
@@ -341,7 +363,7 @@ impl Row {
 }
 
 impl Rule {
-    pub const ALL: [Rule; 20] = [
+    pub const ALL: [Rule; 21] = [
         Answer,
         ToolTurn,
         AfterTool,
@@ -350,6 +372,7 @@ impl Rule {
         TokenBudget,
         Timeout,
         Hasty,
+        Brief,
         Deadline,
         Retry3,
         Streaming,
@@ -375,6 +398,7 @@ impl Rule {
             TokenBudget => "token-budget",
             Timeout => "timeout",
             Hasty => "hasty",
+            Brief => "brief",
             Deadline => "deadline",
             Retry3 => "retry",
             Streaming => "streaming",
@@ -395,8 +419,9 @@ impl Rule {
             MaxSteps => json!({ "max_steps": 2 }),
             TokenBudget => json!({ "token_budget": 1000 }),
             Timeout => json!({ "timeout": "800ms" }),
-            Answer | ToolTurn | AfterTool | Parallel | Hasty | Deadline | Retry3 | Streaming | Fallback
-            | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst | Reuse | Deny => {
+            Answer | ToolTurn | AfterTool | Parallel | Hasty | Brief | Deadline | Retry3 | Streaming
+            | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract | StopFirst
+            | Reuse | Deny => {
                 json!({})
             }
         }
@@ -414,7 +439,7 @@ impl Rule {
             }),
             StopFirst => json!({ "tool_use_behavior": "stop_on_first_tool" }),
             Deny => json!({ "duplicate_tool_call_policy": "deny" }),
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Retry3 | Streaming | Fallback | HastyFallback | Reuse => json!({}),
         }
     }
@@ -423,6 +448,7 @@ impl Rule {
     pub const fn endpoints(self) -> &'static [&'static str] {
         match self {
             Hasty => &["hasty"],
+            Brief => &["brief"],
             Fallback => &["patient", "spare"],
             HastyFallback => &["hasty", "spare"],
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Deadline
@@ -435,16 +461,16 @@ impl Rule {
     pub const fn deadline(self) -> Option<&'static str> {
         match self {
             Deadline => Some("3s"),
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Retry3
-            | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever | Contract
-            | StopFirst | Reuse | Deny => None,
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
+            | Retry3 | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever
+            | Contract | StopFirst | Reuse | Deny => None,
         }
     }
 
     pub const fn max_attempts(self) -> u32 {
         match self {
             Retry3 => 3,
-            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty
+            Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
             | Deadline | Streaming | Fallback | HastyFallback | Schema | SchemaAgain | SchemaNever
             | Contract | StopFirst | Reuse | Deny => 1,
         }

@@ -290,6 +290,10 @@ fn check_content(fault: Fault, said: &Content<'_>) {
         Fault::ContentFilter => {
             assert_eq!((said.text, said.finish_reason), ("the answer is fo", "content_filter"));
         }
+        Fault::FilteredCall => {
+            assert_eq!(parsed(0).unwrap(), json!({ "q": "the question" }));
+            assert_eq!(said.finish_reason, "content_filter");
+        }
         Fault::UsageHuge => assert_eq!(said.usage["prompt_tokens"], i64::MAX),
         Fault::UsageNegative => assert_eq!(said.usage["completion_tokens"], -1),
         other => panic!("{other} has no test"),

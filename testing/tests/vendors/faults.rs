@@ -47,7 +47,9 @@ fn expected(fault: Fault, vendor: &Vendor) -> Option<Comes> {
             Ends(Finish::Stop)
         }
         Fault::Refusal => Ends(vendor.finish(Finish::Refusal)),
-        Fault::ContentFilter => Ends(vendor.finish(Finish::ContentFilter)),
+        // Where there is no filter it is a call as any other.
+        Fault::FilteredCall if vendor.provider == "ollama" => Ends(Finish::ToolCalls),
+        Fault::ContentFilter | Fault::FilteredCall => Ends(vendor.finish(Finish::ContentFilter)),
         Fault::Length => Ends(Finish::Length),
         // What is said in the middle is the vendor's own: overloaded, or broken.
         Fault::ErrorEvent => return None,
@@ -55,8 +57,8 @@ fn expected(fault: Fault, vendor: &Vendor) -> Option<Comes> {
 }
 
 fn strikes_calls(fault: Fault) -> bool {
-    use Fault::{ArrayArguments, BadArguments, CutTool, DuplicateIds, EmptyId, UnknownTool};
-    [ArrayArguments, BadArguments, CutTool, DuplicateIds, EmptyId, UnknownTool].contains(&fault)
+    use Fault::{ArrayArguments, BadArguments, CutTool, DuplicateIds, EmptyId, FilteredCall, UnknownTool};
+    [ArrayArguments, BadArguments, CutTool, DuplicateIds, EmptyId, FilteredCall, UnknownTool].contains(&fault)
 }
 
 #[tokio::test]

@@ -59,10 +59,20 @@ impl Loop<'_> {
             run: self.start.run.id,
             step: Some(index),
         });
-        if !calls.is_empty() {
-            return self.begin_calls(progress, calls).await;
-        }
         match finish {
+            // What was stopped for what it says is stopped as a whole: its calls belong to it.
+            Finish::ContentFilter => {
+                let message = "the vendor's content filter stopped the answer";
+                self.refuse_calls(progress, calls, Failure::permanent("model_content_filter", message)).await
+            }
+            Finish::Refusal => {
+                let said = refusal.as_deref().unwrap_or(&text);
+                let message = format!("the model refused: {}", preview(said));
+                self.refuse_calls(progress, calls, Failure::permanent("model_refused", message)).await
+            }
+            Finish::Stop | Finish::ToolCalls | Finish::Pause | Finish::Length if !calls.is_empty() => {
+                self.begin_calls(progress, calls).await
+            }
             Finish::Stop | Finish::ToolCalls => self.end_with(progress, index, &text).await,
             Finish::Pause => {
                 progress.open.push(self.next_model());
@@ -72,15 +82,6 @@ impl Loop<'_> {
             Finish::Length => {
                 let message = "the model's answer was cut off at its own limit".to_owned();
                 self.fail(progress, limit("model_answer_cut", message)).await
-            }
-            Finish::ContentFilter => {
-                let message = "the vendor's content filter stopped the answer";
-                self.fail(progress, Failure::permanent("model_content_filter", message)).await
-            }
-            Finish::Refusal => {
-                let said = refusal.as_deref().unwrap_or(&text);
-                let message = format!("the model refused: {}", preview(said));
-                self.fail(progress, Failure::permanent("model_refused", message)).await
             }
         }
     }
@@ -116,12 +117,19 @@ impl Loop<'_> {
                 self.journal(progress).await?;
                 Ok(Next::Continue)
             }
-            // None of them is made; each gets a result all the same.
-            Some(failure) => {
-                progress.open = calls.into_iter().map(|call| refused(call, failure.clone())).collect();
-                self.fail(progress, failure).await
-            }
+            Some(failure) => self.refuse_calls(progress, calls, failure).await,
         }
+    }
+
+    /// The run fails. None of the calls is made; each gets a result all the same.
+    async fn refuse_calls(
+        &mut self,
+        mut progress: Progress,
+        calls: Vec<StepKind>,
+        failure: Failure,
+    ) -> Result<Next, Stopped> {
+        progress.open = calls.into_iter().map(|call| refused(call, failure.clone())).collect();
+        self.fail(progress, failure).await
     }
 
     /// Shows the answer to the hooks, and decides what becomes of each call in it. What is decided is journaled with

@@ -16,6 +16,9 @@ const TRIES_BEFORE_ANOTHER: u32 = 2;
 /// Failures that took, or will take, so long that the same model is not asked again if there is another.
 const LENGTHY: [&str; 2] = ["model_timeout", "model_circuit_open"];
 
+/// It took all the time that an answer may take: another try would hold the slot for as long again.
+const TOO_SLOW: &str = "model_too_slow";
+
 /// Final for one endpoint, and no reason for another to fail alike: a key, a name, an address, a setting. What a vendor
 /// says of the conversation itself (a bad request, too long, filtered, refused) is not among them.
 const OF_THE_ENDPOINT: [&str; 13] = [
@@ -63,6 +66,7 @@ pub fn next(plan: &AgentPlan, kind: &StepKind, failure: &Failure) -> Option<Step
 /// How often the call is tried in all, if it fails so.
 pub fn tries(plan: &AgentPlan, kind: &StepKind, failure: &Failure) -> u32 {
     match next(plan, kind, failure) {
+        _ if failure.code == TOO_SLOW => 1,
         None => TRIES,
         Some(_) if LENGTHY.contains(&failure.code.as_str()) => 1,
         Some(_) => TRIES_BEFORE_ANOTHER,
@@ -182,6 +186,9 @@ mod tests {
         let timeout = Failure::transient("model_timeout", "");
         assert_eq!((tries(&alone, &first, &overloaded()), tries(&two, &first, &overloaded())), (4, 2));
         assert_eq!((tries(&alone, &first, &timeout), tries(&two, &first, &timeout)), (4, 1));
+        let slow = Failure::transient("model_too_slow", "");
+        assert_eq!((tries(&alone, &first, &slow), tries(&two, &first, &slow)), (1, 1));
+        assert!(next(&two, &first, &slow).is_some());
         let second = next(&two, &first, &timeout).unwrap();
         assert_eq!(tries(&two, &second, &timeout), 4, "nobody stands behind the last");
     }

@@ -5,6 +5,7 @@
 mod fallbacks;
 mod ground;
 mod hooks;
+mod stopped;
 mod text_calls;
 mod waste;
 

@@ -22,12 +22,15 @@ pub(super) fn body(
     names: &ToolNames,
     mut options: Options,
 ) -> Result<Vec<u8>, Failure> {
-    let writer =
-        Writer { names, endpoint: &request.endpoint.endpoint, signs: is_strict(&request.endpoint.model) };
+    let is_newer = is_newer(&request.endpoint.model);
+    let writer = Writer { names, endpoint: &request.endpoint.endpoint, signs: is_newer };
+    let in_words = !is_newer && !request.tools.is_empty();
+    let output = request.output_schema.as_ref();
+    let system = schema::told(&request.system, output.filter(|_| in_words));
     let mut body = Map::new();
     body.insert("contents".into(), writer.contents(&request.messages)?.into());
-    if !request.system.trim().is_empty() {
-        body.insert("systemInstruction".into(), json!({"parts": [{"text": request.system}]}));
+    if !system.trim().is_empty() {
+        body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
     }
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(|offer| tool(offer, names)).collect();
@@ -35,16 +38,16 @@ pub(super) fn body(
     }
     options.move_to(&mut body, "safety_settings", "safetySettings");
     options.move_to(&mut body, "cached_content", "cachedContent");
-    let config = generation_config(options, request.output_schema.as_ref());
+    let config = generation_config(options, output.filter(|_| !in_words));
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
     written(&body)
 }
 
-/// From its third generation on the vendor refuses calls without a signature. Whoever is not known to be older is taken
-/// to be newer.
-fn is_strict(model: &str) -> bool {
+/// From its third generation on the vendor refuses calls without a signature, and takes a schema beside tools, which it
+/// refuses before. Whoever is not known to be older is taken to be newer.
+fn is_newer(model: &str) -> bool {
     !["gemini-1", "gemini-2", "gemma"].iter().any(|old| model.contains(old))
 }
 

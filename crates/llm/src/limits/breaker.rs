@@ -154,8 +154,8 @@ impl Verdict {
     /// failed on our side says nothing.
     pub(super) fn of(failure: &Failure) -> Self {
         match failure.code.as_str() {
-            "model_unreachable" | "model_timeout" | "model_stream_cut" | "model_bad_answer"
-            | "model_overloaded" | "model_server_error" => Verdict::Fault,
+            "model_unreachable" | "model_timeout" | "model_too_slow" | "model_stream_cut"
+            | "model_bad_answer" | "model_overloaded" | "model_server_error" => Verdict::Fault,
             "model_rate_limited"
             | "model_auth"
             | "model_not_found"

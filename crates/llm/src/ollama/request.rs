@@ -12,8 +12,10 @@ pub(super) fn body(
     mut options: Options,
 ) -> Result<Vec<u8>, Failure> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.system.is_empty() {
-        messages.push(json!({"role": "system", "content": request.system}));
+    let has_tools = !request.tools.is_empty();
+    let system = schema::told(&request.system, request.output_schema.as_ref().filter(|_| has_tools));
+    if !system.is_empty() {
+        messages.push(json!({"role": "system", "content": system}));
     }
     for message in &request.messages {
         match message.role {
@@ -25,13 +27,13 @@ pub(super) fn body(
     body.insert("model".into(), request.endpoint.model.as_str().into());
     body.insert("messages".into(), messages.into());
     body.insert("stream".into(), true.into());
-    match (&request.output_schema, request.tools.is_empty()) {
+    match (&request.output_schema, has_tools) {
         // A schema binds every word of an answer, so that with it no tool could be called.
-        (Some(output), true) => {
+        (Some(output), false) => {
             body.insert("format".into(), output.clone());
         }
-        (_, true) => {}
-        (_, false) => {
+        (None, false) => {}
+        (_, true) => {
             body.insert("tools".into(), request.tools.iter().map(|offer| tool(offer, names)).collect());
         }
     }

@@ -5,7 +5,7 @@ mod answer;
 mod request;
 
 pub(super) use answer::Answer;
-pub(super) use request::body;
+pub(super) use request::{body, thinks};
 
 use crate::options::{Known, Shape};
 

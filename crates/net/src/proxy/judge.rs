@@ -9,7 +9,12 @@ use std::{
 
 use ostler_kernel::{Runtime, runtime::timeout};
 
-use crate::{NetError, dns::Resolver, resolver, target::Target};
+use crate::{
+    NetError,
+    dns::{DnsError, Resolver},
+    resolver,
+    target::Target,
+};
 
 pub(crate) struct Judge {
     resolver: Arc<dyn Resolver>,
@@ -35,9 +40,15 @@ impl Judge {
             return Ok(());
         }
         let found = timeout(&*self.runtime, PATIENCE, self.resolver.resolve(name)).await;
-        let Ok(Ok(found)) = found else {
-            self.remember(name);
-            return Ok(());
+        let found = match found {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) if is_about_the_name(&error) => {
+                return Err(NetError::BadUrl { reason: format!("`{name}`: {error}") });
+            }
+            Ok(Err(_)) | Err(_) => {
+                self.remember(name);
+                return Ok(());
+            }
         };
         found.into_iter().try_for_each(|address| {
             resolver::check(address, allow_private).map_err(|refused| NetError::refused(name, &refused))
@@ -57,3 +68,21 @@ impl Judge {
         unknown.insert(name.to_owned(), self.runtime.monotonic() + ASK_AGAIN);
     }
 }
+
+/// Whether the name was found and is one that is never dialled: not to be handed to somebody who might.
+fn is_about_the_name(error: &DnsError) -> bool {
+    match error {
+        DnsError::TooMany | DnsError::Endless => true,
+        DnsError::BadName
+        | DnsError::NoSuchName
+        | DnsError::NoAddress
+        | DnsError::Refused { .. }
+        | DnsError::Unreadable { .. }
+        | DnsError::Silent { .. }
+        | DnsError::Busy
+        | DnsError::Io(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! Text that comes in pieces: what may be the beginning of a secret is held back until the rest has come. All pieces
-//! together are shown as the whole text would be.
+//! Text that comes in pieces: what may be the beginning of a secret is held back until the rest has come, and hidden if it
+//! never does. All pieces together are shown as the whole text would be.
 
 use super::{Redactor, patterns::Rest};
 
@@ -26,10 +26,10 @@ impl Flow {
         shown
     }
 
-    /// What was held back, once nothing more comes.
+    /// What was held back, once nothing more comes: without what a secret begins with, as the text may have broken off in it.
     pub fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
-        self.redactor.hidden(&held).into_owned()
+        self.redactor.hidden_cut(&held).into_owned()
     }
 }
 
@@ -55,6 +55,14 @@ mod tests {
         assert_eq!(pieces(&redactor, &["geh", "en."]), ["", "gehen.", ""]);
     }
 
+    #[test]
+    fn a_secret_that_the_text_breaks_off_in_is_hidden() {
+        let redactor = Redactor::default();
+        redactor.hide("geheimnis/0123456789");
+        assert_eq!(pieces(&redactor, &["das geheim", "nis/012345"]).concat(), "das [REDACTED]");
+        assert_eq!(pieces(&redactor, &["das geheim"]).concat(), "das geheim", "as other words begin");
+    }
+
     proptest! {
         #[test]
         fn pieces_are_shown_as_the_whole_is(words in prop::collection::vec("(ab|abab|ababac|c|ä|ababac-x){0,3}", 0..12)) {
@@ -64,7 +72,7 @@ mod tests {
             redactor.hide("ababac-xab");
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let whole = words.concat();
-            prop_assert_eq!(pieces(&redactor, &words).concat(), redactor.hidden(&whole).into_owned());
+            prop_assert_eq!(pieces(&redactor, &words).concat(), redactor.hidden_cut(&whole).into_owned());
         }
     }
 }

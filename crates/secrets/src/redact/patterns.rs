@@ -31,12 +31,17 @@ enum Found {
     Beginning,
 }
 
-/// Whether more of the text may come.
+/// What may stand behind the end of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     None,
     MayCome,
+    /// More stood there once, and is gone.
+    WasCut,
 }
+
+/// Of a text that was cut, a shorter end could be that of any word.
+const SHORTEST_BEGINNING: usize = 8;
 
 impl Default for Patterns {
     fn default() -> Self {
@@ -80,12 +85,12 @@ impl Patterns {
         self.by_start.is_empty()
     }
 
-    pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn hidden<'a>(&self, text: &'a str, rest: Rest) -> Cow<'a, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut shown = String::new();
-        match self.pass(text, &mut shown, Rest::None) {
+        match self.pass(text, &mut shown, rest) {
             (_, false) => Cow::Borrowed(text),
             (_, true) => Cow::Owned(shown),
         }
@@ -131,8 +136,13 @@ impl Patterns {
             if behind.starts_with(form.as_bytes()) {
                 return Found::Whole(form.len());
             }
-            if rest == Rest::MayCome && form.as_bytes().starts_with(behind) {
-                return Found::Beginning;
+            if !form.as_bytes().starts_with(behind) {
+                continue;
+            }
+            match rest {
+                Rest::MayCome => return Found::Beginning,
+                Rest::WasCut if behind.len() >= SHORTEST_BEGINNING => return Found::Whole(behind.len()),
+                Rest::None | Rest::WasCut => {}
             }
         }
         Found::Nothing
@@ -142,21 +152,24 @@ impl Patterns {
         self.by_start.range([first, 0]..=[first, u8::MAX]).next().is_some()
     }
 
-    pub fn clean_json(&self, value: &mut Value) {
+    pub fn clean_json(&self, value: &mut Value, rest: Rest) {
         match value {
             Value::String(text) => {
-                if let Cow::Owned(hidden) = self.hidden(text) {
+                if let Cow::Owned(hidden) = self.hidden(text, rest) {
                     *text = hidden;
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_json(item, rest)),
             Value::Object(members) => {
-                let is_clean = members.keys().all(|name| matches!(self.hidden(name), Cow::Borrowed(_)));
+                let is_clean =
+                    members.keys().all(|name| matches!(self.hidden(name, Rest::None), Cow::Borrowed(_)));
                 if !is_clean {
                     let renamed = std::mem::take(members).into_iter();
-                    members.extend(renamed.map(|(name, member)| (self.hidden(&name).into_owned(), member)));
+                    members.extend(
+                        renamed.map(|(name, member)| (self.hidden(&name, Rest::None).into_owned(), member)),
+                    );
                 }
-                members.values_mut().for_each(|member| self.clean_json(member));
+                members.values_mut().for_each(|member| self.clean_json(member, rest));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{functions, list, shapes, transcript};
+use super::{functions, list, shapes, transcript, wants_signatures};
 use crate::loopback::query_value;
 use crate::model_server::rules::{Findings, Rule, bearer_token, check_content_type, header_text};
 use crate::model_server::shape::{Shape, below};
@@ -15,7 +15,7 @@ pub(super) fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
         return;
     }
     check_functions(request, findings);
-    check_output(request, findings);
+    check_output(call.model(), request, findings);
     transcript::check(call.model(), request, findings);
 }
 
@@ -95,7 +95,7 @@ fn check_schema(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-fn check_output(request: &Value, findings: &mut Findings) {
+fn check_output(model: &str, request: &Value, findings: &mut Findings) {
     let config = &request["generationConfig"];
     let mut allow = |allowed: bool, param: &str, message: &str| {
         findings.require(allowed, Rule::Conflict, param, message);
@@ -111,6 +111,12 @@ fn check_output(request: &Value, findings: &mut Findings) {
         is_json || !(own || json),
         "generation_config.response_mime_type",
         "a schema needs application/json",
+    );
+    let has_both = config["responseMimeType"] == "application/json" && functions(request).next().is_some();
+    allow(
+        !has_both || wants_signatures(model),
+        "generation_config.response_mime_type",
+        "Function calling with a response mime type: 'application/json' is unsupported",
     );
     let thinking = &config["thinkingConfig"];
     let both = !thinking["thinkingBudget"].is_null() && !thinking["thinkingLevel"].is_null();

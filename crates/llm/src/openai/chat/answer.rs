@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     text: Option<usize>,
     calls: Vec<OpenCall>,
     extras: Map<String, Value>,
+    /// The server may not say why its answer ends.
+    may_lack_reason: bool,
 }
 
 struct OpenCall {
@@ -43,11 +45,19 @@ impl Reading for Answer {
             if let Some(delta) = choice.delta {
                 self.take_delta(draft, delta);
             }
-            if let Some(reason) = choice.finish_reason {
+            // Some servers write an empty one until there is one.
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 draft.finish = Some(read_finish(&reason));
             }
         }
         Ok(())
+    }
+
+    /// Who has counted the tokens of an answer has seen its end.
+    fn done(&mut self, draft: &mut Draft) {
+        if self.may_lack_reason && draft.usage.is_some() {
+            draft.finish.get_or_insert(Finish::Stop);
+        }
     }
 
     /// What only the vendor knows stands before the text, and the calls behind it.
@@ -60,6 +70,11 @@ impl Reading for Answer {
 }
 
 impl Answer {
+    /// Of a server that imitates the vendor: some give no reason for the end, in none of their answers.
+    pub(crate) fn of_imitator() -> Self {
+        Self { may_lack_reason: true, ..Self::default() }
+    }
+
     fn take_delta(&mut self, draft: &mut Draft, delta: Delta) {
         if let Some(content) = delta.content.filter(|content| !content.is_empty()) {
             match self.text {

@@ -52,7 +52,7 @@ fn put_reasoning(body: &mut Map<String, Value>, options: &mut Options, model: &s
 }
 
 /// Whether a model thinks, as far as its name tells: `o3`, `gpt-5` and up, whatever has `codex` in it.
-fn thinks(model: &str) -> bool {
+pub(crate) fn thinks(model: &str) -> bool {
     let model = model.rsplit('/').next().unwrap_or(model);
     let digit = |rest: &str| rest.chars().next().and_then(|first| first.to_digit(10));
     let is_o = model.strip_prefix('o').is_some_and(|rest| digit(rest).is_some());
