@@ -169,7 +169,7 @@ impl History<'_> {
             0..3 => Leave::Ok { output: self.dice.word(&["done", "", "ø"]) },
             3..6 => Leave::Failed { failure: self.failure() },
             6 => self.wait(),
-            7 | 8 => Leave::Sleep { until: self.later(18), why: None },
+            7 | 8 => Leave::Sleep { until: self.later(18), delay_ms: None, why: None },
             _ => Leave::GiveBack,
         }
     }
