@@ -1,5 +1,7 @@
 //! What namespaces and agents may use: kept at hand, made anew whenever a resource changed.
 
+mod admission;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ostler_kernel::queue::{Lane, Requirements, Share, Shares};
@@ -7,17 +9,21 @@ use ostler_spec::{Kind, QuotaSpec, Spec, TaskSpec};
 use ostler_store::StoreExt;
 use tokio::sync::watch;
 
+use self::admission::{Admissions, Scope, Seat};
 use crate::{Control, ControlError};
 
 #[derive(Default)]
-pub struct Quotas(watch::Sender<Arc<Known>>);
+pub struct Quotas {
+    known: watch::Sender<Arc<Known>>,
+    admissions: Admissions,
+}
 
 #[derive(Debug, Default)]
 pub struct Known {
     /// How often they have changed. A changed one may let someone in.
     pub n_changes: u64,
     /// By namespace and, where it is for one agent, its name.
-    limits: BTreeMap<(String, Option<String>), Limits>,
+    limits: BTreeMap<Scope, Limits>,
     shares: Shares,
 }
 
@@ -32,6 +38,9 @@ struct Limits {
 const AT_ONCE: usize = 500;
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// The calendars of servers may be so far apart.
+const APART: Duration = Duration::from_secs(10);
+
 /// How soon to look again whether a queue has become shorter.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -41,16 +50,16 @@ impl Quotas {
     }
 
     pub fn watch(&self) -> watch::Receiver<Arc<Known>> {
-        self.0.subscribe()
+        self.known.subscribe()
     }
 
     fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.0.borrow())
+        Arc::clone(&self.known.borrow())
     }
 
     /// Most changes of resources are nothing to them.
-    fn replace(&self, limits: BTreeMap<(String, Option<String>), Limits>) {
-        self.0.send_if_modified(|known| {
+    fn replace(&self, limits: BTreeMap<Scope, Limits>) {
+        self.known.send_if_modified(|known| {
             let is_changed = known.limits != limits;
             if is_changed {
                 *known = Arc::new(Known { n_changes: known.n_changes + 1, shares: shares(&limits), limits });
@@ -109,63 +118,91 @@ impl Control {
         }
     }
 
-    /// Refuses a task more than there may be, with the time after which it is worth another try.
-    pub(crate) async fn check_quotas(&self, namespace: &str, agent: &str) -> Result<(), ControlError> {
-        let known = self.quotas.known();
-        for of in [None, Some(agent)] {
-            let limits = known.of(namespace, of);
-            let whose = match of {
-                None => format!("namespace {namespace:?}"),
-                Some(agent) => format!("agent {agent:?}"),
-            };
-            self.check_queue(namespace, of, limits.queued, &whose).await?;
-            self.check_rate(namespace, of, limits.per_minute, &whose).await?;
+    /// Refuses a task more than there may be, with the time after which it is worth another try. Who holds the seat may
+    /// accept one; none where nothing is limited.
+    pub(crate) async fn admit(&self, namespace: &str, agent: &str) -> Result<Option<Seat<'_>>, ControlError> {
+        let mut turn = None;
+        loop {
+            let limited = self.quotas.known().limited(namespace, agent);
+            if limited.is_empty() {
+                return Ok(None);
+            }
+            let look = self.quotas.admissions.look(limited.iter().map(|(scope, _)| scope.clone()));
+            let rooms = self.rooms(&limited).await?;
+            if let Some(seat) = look.admit(&rooms) {
+                return Ok(Some(seat));
+            }
+            match turn {
+                None => turn = Some(look.turn().await),
+                Some(_) => look.over().await,
+            }
         }
-        Ok(())
     }
 
-    async fn check_queue(
-        &self,
-        namespace: &str,
-        agent: Option<&str>,
-        limit: Option<u32>,
-        whose: &str,
-    ) -> Result<(), ControlError> {
-        let Some(limit) = limit else { return Ok(()) };
-        let most = limit as usize;
-        let class = agent.map(str::to_owned);
-        if self.store.ready(namespace.to_owned(), class, most).await? < most {
-            return Ok(());
+    /// The same at this moment, for a task that is not accepted.
+    pub(crate) async fn check_quotas(&self, namespace: &str, agent: &str) -> Result<(), ControlError> {
+        self.rooms(&self.quotas.known().limited(namespace, agent)).await.map(drop)
+    }
+
+    /// How many tasks more there may be in each of the scopes.
+    async fn rooms(&self, limited: &[(Scope, Limits)]) -> Result<Vec<usize>, ControlError> {
+        let mut rooms = Vec::new();
+        for (scope, limits) in limited {
+            let in_queue = self.room_in_queue(scope, limits.queued).await?;
+            rooms.push(in_queue.min(self.room_in_minute(scope, limits.per_minute).await?));
         }
-        let message = format!("{limit} runs of {whose} wait for a worker, which is as many as may");
+        Ok(rooms)
+    }
+
+    async fn room_in_queue(&self, scope: &Scope, limit: Option<u32>) -> Result<usize, ControlError> {
+        let Some(limit) = limit else { return Ok(usize::MAX) };
+        let most = limit as usize;
+        let (namespace, class) = scope.clone();
+        let ready = self.store.ready(namespace, class, most).await?;
+        if ready < most {
+            return Ok(most - ready);
+        }
+        let message =
+            format!("{limit} runs of {} wait for a worker, which is as many as may", name_of(scope));
         Err(ControlError::TooMany { message, retry_after: SOON })
     }
 
-    async fn check_rate(
-        &self,
-        namespace: &str,
-        agent: Option<&str>,
-        limit: Option<u32>,
-        whose: &str,
-    ) -> Result<(), ControlError> {
-        let Some(limit) = limit else { return Ok(()) };
-        let message = format!("{whose} takes {limit} tasks a minute");
-        if limit == 0 {
-            return Err(ControlError::TooMany { message, retry_after: MINUTE });
-        }
+    async fn room_in_minute(&self, scope: &Scope, limit: Option<u32>) -> Result<usize, ControlError> {
+        let Some(limit) = limit else { return Ok(usize::MAX) };
         let now = self.runtime.now();
-        let since = now.before(MINUTE);
-        let class = agent.map(str::to_owned);
+        let (namespace, class) = scope.clone();
+        // What is dated later than that was dated by a calendar that was wrong, and says nothing about this minute.
+        let window = (now.before(MINUTE), now.after(APART));
+        let accepted = self.store.accepted(namespace, class, window, limit as usize).await?;
+        if accepted.count < limit as usize {
+            return Ok(limit as usize - accepted.count);
+        }
         // The one that has to be a minute old before there is room again.
-        let Some(at) = self.store.accepted(namespace.to_owned(), class, since, limit as usize).await? else {
-            return Ok(());
-        };
-        let retry_after = at.after(MINUTE).since(now);
-        Err(ControlError::TooMany { message, retry_after })
+        let waited = accepted.oldest.map_or(Duration::ZERO, |at| now.since(at));
+        let message = format!("{} takes {limit} tasks a minute", name_of(scope));
+        Err(ControlError::TooMany { message, retry_after: MINUTE.saturating_sub(waited) })
+    }
+}
+
+/// Whose limits they are.
+fn name_of((namespace, agent): &Scope) -> String {
+    match agent {
+        None => format!("namespace {namespace:?}"),
+        Some(agent) => format!("agent {agent:?}"),
     }
 }
 
 impl Known {
+    /// The limits on what is accepted for an agent: its namespace's and its own, if there are any.
+    fn limited(&self, namespace: &str, agent: &str) -> Vec<(Scope, Limits)> {
+        let of = |agent: Option<&str>| {
+            ((namespace.to_owned(), agent.map(str::to_owned)), self.of(namespace, agent))
+        };
+        let mut limited = vec![of(None), of(Some(agent))];
+        limited.retain(|(_, limits)| limits.per_minute.is_some() || limits.queued.is_some());
+        limited
+    }
+
     fn of(&self, namespace: &str, agent: Option<&str>) -> Limits {
         self.limits.get(&(namespace.to_owned(), agent.map(str::to_owned))).copied().unwrap_or_default()
     }
@@ -183,7 +220,7 @@ impl Limits {
     }
 }
 
-fn shares(limits: &BTreeMap<(String, Option<String>), Limits>) -> Shares {
+fn shares(limits: &BTreeMap<Scope, Limits>) -> Shares {
     let of_namespaces = limits.iter().filter(|((_, agent), _)| agent.is_none());
     let share = |limits: &Limits| Share { weight: limits.weight.unwrap_or(1), limit: limits.concurrent };
     of_namespaces.map(|((namespace, _), limits)| (namespace.clone(), share(limits))).collect()

@@ -40,7 +40,7 @@ macro_rules! ids {
                 Self(v7(at, high, low))
             }
 
-            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
 

@@ -13,6 +13,8 @@ pub mod journal;
 pub mod take_over;
 pub mod wake;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -108,6 +110,9 @@ pub enum RunState {
     },
     Sleeping {
         until: Timestamp,
+        /// For how long, whatever a calendar made of it. Who wrote it may not have said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
         /// What it waits to pass, if something failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Failure>,
@@ -131,11 +136,12 @@ pub enum RunState {
 #[serde(tag = "ready", rename_all = "snake_case")]
 pub enum Ready {
     /// Claimable. Lower ranks go first.
-    Now {
-        rank: i64,
-    },
+    Now { rank: i64 },
     NotBefore {
         at: Timestamp,
+        /// For how long, whatever a calendar made of it. Who wrote it may not have said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
     },
     /// An earlier run of its session has not ended.
     AfterSession,
@@ -259,8 +265,17 @@ impl Run {
     /// When something must happen to it by itself: the end of a delay or a sleep.
     pub fn wake_at(&self) -> Option<Timestamp> {
         match self.state {
-            RunState::Queued { ready: Ready::NotBefore { at } } => Some(at),
+            RunState::Queued { ready: Ready::NotBefore { at, .. } } => Some(at),
             RunState::Sleeping { until, .. } => Some(until),
+            _ => None,
+        }
+    }
+
+    /// How long it is delayed or sleeps, from when that was decided, if it was said.
+    pub fn delay(&self) -> Option<Duration> {
+        match self.state {
+            RunState::Queued { ready: Ready::NotBefore { delay_ms, .. } }
+            | RunState::Sleeping { delay_ms, .. } => delay_ms.map(Duration::from_millis),
             _ => None,
         }
     }

@@ -272,7 +272,7 @@ fn state_of(run: &Run) -> TaskState {
         RunState::Queued { .. } => TaskState::Queued,
         RunState::Running { .. } => TaskState::Running,
         RunState::Waiting { on } => TaskState::Waiting { on: *on },
-        RunState::Sleeping { until, why } => TaskState::Sleeping { until: *until, why: why.clone() },
+        RunState::Sleeping { until, why, .. } => TaskState::Sleeping { until: *until, why: why.clone() },
         RunState::Ok { .. } => TaskState::Succeeded,
         // Retryable, and yet here: its retries are used up.
         RunState::Error { failure } if failure.class == ErrorClass::Transient => TaskState::DeadLetter,

@@ -217,6 +217,7 @@ cases! { $
     pauses:
         who_pauses_keeps_its_open_steps
         a_retry_waits_for_its_time
+        how_long_is_kept_beside_until_when
         who_is_woken_twice_wakes_once
         a_sleeper_wakes_for_an_input
         an_input_answers_who_waits_for_one

@@ -22,7 +22,8 @@ use tokio::sync::watch;
 
 pub use postgres::PostgresStore;
 pub use query::{
-    Answer, FirmLog, Query, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskPage, TaskRef, TaskRow,
+    Accepted, Answer, DuePlace, FirmLog, Query, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskPage,
+    TaskRef, TaskRow,
 };
 pub use sqlite::SqliteStore;
 

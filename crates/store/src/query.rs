@@ -9,7 +9,7 @@ use ostler_kernel::{
     task::{TaskRequest, input::Input},
 };
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, body::due};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Query {
@@ -81,16 +81,18 @@ pub enum Query {
         class: Option<String>,
         most: usize,
     },
-    /// When the `nth` last task of a namespace, or of those that a run of one class in it belongs to, was accepted, if that
-    /// was after `since`.
+    /// How many tasks of a namespace, or of those that a run of one class in it belongs to, were accepted after `since` and by
+    /// `upto`; of more than `most` only the last are looked at.
     Accepted {
         namespace: String,
         class: Option<String>,
         since: Timestamp,
-        nth: usize,
+        upto: Timestamp,
+        most: usize,
     },
-    /// Runs that wake or expire by `now`.
+    /// Runs that wake or expire by `now`, behind one of them.
     Due {
+        after: DuePlace,
         now: Timestamp,
         limit: usize,
     },
@@ -106,6 +108,27 @@ pub enum Query {
     OldBlobs {
         put_by: Timestamp,
     },
+}
+
+/// Where a run stands in the order of what is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DuePlace {
+    pub at: Timestamp,
+    pub run: RunId,
+}
+
+impl DuePlace {
+    /// Before all of them.
+    pub const FIRST: Self = Self { at: Timestamp::from_millis(i64::MIN), run: RunId::from_bytes([0; 16]) };
+
+    /// Behind all that are due by then.
+    pub const fn behind(at: Timestamp) -> Self {
+        Self { at, run: RunId::from_bytes([u8::MAX; 16]) }
+    }
+
+    pub fn of(run: &Run) -> Option<Self> {
+        due(run).map(|at| Self { at, run: run.id })
+    }
 }
 
 /// Where a conversation stands in their list.
@@ -245,6 +268,20 @@ pub struct TaskRow {
     pub archived_at: Option<Timestamp>,
 }
 
+/// Tasks that were accepted in a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accepted {
+    pub count: usize,
+    /// When the first of those that were counted was.
+    pub oldest: Option<Timestamp>,
+}
+
+impl Accepted {
+    pub fn of(count: usize, first: Option<TaskId>) -> Self {
+        Self { count, oldest: first.map(|task| task.made_at()) }
+    }
+}
+
 /// A part of the log of all tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FirmLog {
@@ -282,6 +319,7 @@ pub enum Answer {
     FirmLog(FirmLog),
     Workers(Vec<Worker>),
     Time(Option<Timestamp>),
+    Accepted(Accepted),
     Count(usize),
     Resource(Option<StoredResource>),
     Resources(Vec<StoredResource>),
@@ -333,9 +371,10 @@ typed! {
     workers() = Query::Workers => Workers -> Vec<Worker>;
     ready(namespace: String, class: Option<String>, most: usize) =
         Query::Ready { namespace, class, most } => Count -> usize;
-    accepted(namespace: String, class: Option<String>, since: Timestamp, nth: usize) =
-        Query::Accepted { namespace, class, since, nth } => Time -> Option<Timestamp>;
-    due(now: Timestamp, limit: usize) = Query::Due { now, limit } => Runs -> Vec<Run>;
+    accepted(namespace: String, class: Option<String>, between: (Timestamp, Timestamp), most: usize) =
+        Query::Accepted { namespace, class, since: between.0, upto: between.1, most } => Accepted -> Accepted;
+    due(now: Timestamp, limit: usize) = Query::Due { after: DuePlace::FIRST, now, limit } => Runs -> Vec<Run>;
+    due_behind(after: DuePlace, now: Timestamp, limit: usize) = Query::Due { after, now, limit } => Runs -> Vec<Run>;
     next_due() = Query::NextDue => Time -> Option<Timestamp>;
     resource(key: ResourceKey) = Query::Resource(key) => Resource -> Option<StoredResource>;
     resources(filter: ResourceFilter) = Query::Resources(filter) => Resources -> Vec<StoredResource>;

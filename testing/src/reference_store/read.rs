@@ -8,7 +8,8 @@ use ostler_kernel::{
     run::{RunView, blocker::Blocker},
 };
 use ostler_store::{
-    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TaskFilter, TaskPage, TaskRef, TaskRow,
+    Accepted, Answer, DuePlace, FirmLog, Query, ResourceFilter, SessionPlace, TaskFilter, TaskPage, TaskRef,
+    TaskRow,
 };
 
 use super::tables::Tables;
@@ -75,7 +76,8 @@ impl Tables {
                 let ready = self.of_lane(&namespace, class.as_deref()).filter(|run| run.rank().is_some());
                 Answer::Count(ready.count().min(most))
             }
-            Query::Accepted { namespace, class, since, nth } => {
+            Query::Accepted { namespace, class, since, upto, most } => {
+                let end = TaskId::from_parts(upto, u64::MAX, u64::MAX);
                 let first = TaskId::from_parts(since, u64::MAX, u64::MAX);
                 let lately = RunId::from_parts(since, u64::MAX, u64::MAX);
                 let of_class: BTreeSet<TaskId> = self
@@ -86,10 +88,11 @@ impl Tables {
                 let is_meant = |row: &&TaskRow| {
                     row.task.namespace == namespace && (class.is_none() || of_class.contains(&row.task.id))
                 };
-                let mut last = self.tasks.range(first..).rev().map(|(_, row)| row).filter(is_meant);
-                Answer::Time(last.nth(nth.saturating_sub(1)).map(|row| row.task.created_at))
+                let last = self.tasks.range(first..=end).rev().map(|(_, row)| row).filter(is_meant);
+                let last: Vec<TaskId> = last.take(most).map(|row| row.task.id).collect();
+                Answer::Accepted(Accepted::of(last.len(), last.last().copied()))
             }
-            Query::Due { now, limit } => Answer::Runs(self.due(now, limit)),
+            Query::Due { after, now, limit } => Answer::Runs(self.due(after, now, limit)),
             Query::NextDue => Answer::Time(self.runs.values().filter_map(due_at).min()),
             Query::Resource(key) => Answer::Resource(self.resources.get(&key).cloned()),
             Query::Resources(filter) => Answer::Resources(self.resources(&filter)),
@@ -220,9 +223,9 @@ impl Tables {
         self.runs.values().filter(under).cloned().collect()
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Vec<Run> {
+    fn due(&self, after: DuePlace, now: Timestamp, limit: usize) -> Vec<Run> {
         let mut due: Vec<_> = self.runs.values().filter_map(|run| Some((due_at(run)?, run))).collect();
-        due.retain(|(at, _)| *at <= now);
+        due.retain(|(at, run)| *at <= now && DuePlace { at: *at, run: run.id } > after);
         due.sort_by_key(|(at, run)| (*at, run.id));
         due.into_iter().take(limit).map(|(_, run)| run.clone()).collect()
     }

@@ -167,7 +167,8 @@ impl Runner for SimRunner {
         let text = message.map(|entry| entry.text()).unwrap_or_default();
         if text.contains(" sleep") && start.run.attempt == 1 {
             let until = port.runtime().now().after(Duration::from_secs(3));
-            if port.leave(Progress::default(), Leave::Sleep { until, why: None }).await? == Departure::Left {
+            let leave = Leave::Sleep { until, delay_ms: Some(3_000), why: None };
+            if port.leave(Progress::default(), leave).await? == Departure::Left {
                 return Ok(());
             }
         }

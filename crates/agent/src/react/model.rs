@@ -94,7 +94,8 @@ impl Loop<'_> {
     async fn sleep(&mut self, failed: Failed, asked: Duration) -> Result<Next, Stopped> {
         let runtime = self.port.runtime();
         let why = Some(failed.failure.clone());
-        let leave = Leave::Sleep { until: runtime.now().after(asked), why };
+        let delay_ms = Some(u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
+        let leave = Leave::Sleep { until: runtime.now().after(asked), delay_ms, why };
         let mut progress = Progress::default();
         if failed.usage.total() > 0 {
             progress.open.push(failed.step.kind.clone());

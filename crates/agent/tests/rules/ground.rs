@@ -136,7 +136,9 @@ impl Scene {
 /// How it was left, without when.
 fn timeless(left: &Leave) -> Leave {
     match left {
-        Leave::Sleep { why, .. } => Leave::Sleep { until: at(), why: why.clone() },
+        Leave::Sleep { delay_ms, why, .. } => {
+            Leave::Sleep { until: at(), delay_ms: *delay_ms, why: why.clone() }
+        }
         other => other.clone(),
     }
 }

@@ -144,7 +144,8 @@ async fn an_answer_of_nothing_is_charged_too() {
 async fn a_wait_of_a_day_is_slept_on_for_an_hour_and_says_why() {
     let began = TokioRuntime::new(tokio::runtime::Handle::current()).now();
     let story = Scene::new(|_| Err(busy(Duration::from_secs(86_400)))).play().await;
-    let Leave::Sleep { until, why: Some(why) } = &story.left else { panic!("{:?}", story.left) };
+    let Leave::Sleep { until, delay_ms, why: Some(why) } = &story.left else { panic!("{:?}", story.left) };
+    assert_eq!(*delay_ms, Some(3_600_000), "how long, for who dates it by another calendar");
     assert_eq!((why.code.as_str(), why.message.as_str()), ("model_rate_limited", "not now"));
     let slept = until.since(began);
     assert!(slept <= Duration::from_secs(3600 + 60), "{slept:?}");

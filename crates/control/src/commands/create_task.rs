@@ -126,10 +126,11 @@ impl Control {
     pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
         self.check_task(&new).await?;
         let doer = self.doer(&new, Plans::Stored).await?;
-        let has_room = self.check_quotas(&new.namespace, &doer.first.agent).await;
-        if let Err(too_many) = has_room {
-            return self.accepted_before(&new, &doer).await?.ok_or(too_many);
-        }
+        // Held until the task is there: it is counted by its row from then on.
+        let _seat = match self.admit(&new.namespace, &doer.first.agent).await {
+            Ok(seat) => seat,
+            Err(too_many) => return self.accepted_before(&new, &doer).await?.ok_or(too_many),
+        };
         for _ in 0..TRIES {
             let acceptance = self.acceptance(&new, &doer).await?;
             let id = acceptance.task;

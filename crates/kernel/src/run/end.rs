@@ -1,6 +1,8 @@
 //! A worker is done with a run for now: it ended, failed, or gives its slot back to wait or to sleep. The
 //! last progress rides in the same commit.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -32,7 +34,11 @@ pub enum Leave {
         summary: String,
     },
     Sleep {
+        /// By the worker's calendar: for a server that knows no better.
         until: Timestamp,
+        /// For how long. The server dates it by its own calendar, and `until` is nothing to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
         /// What has to pass first, if something failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Failure>,
@@ -69,10 +75,11 @@ pub fn leave(
             let bundle = bundle.expect(inputs).write(Write::Blocker(blocker));
             set(bundle.event(run.task, now, body), view, next, now)
         }
-        Leave::Sleep { until, why } => {
+        Leave::Sleep { until, delay_ms, why } => {
             run.slept_in_row = run.slept_in_row.saturating_add(u32::from(why.is_some()));
+            let until = delay_ms.map_or(until, |delay| now.after(Duration::from_millis(delay)));
             let body = EventBody::RunSleeping { run: run.id, until, failure: why.clone() };
-            let next = run.moved(RunState::Sleeping { until, why });
+            let next = run.moved(RunState::Sleeping { until, delay_ms, why });
             set(bundle.expect(inputs).event(run.task, now, body), view, next, now)
         }
         Leave::GiveBack => {
@@ -101,7 +108,8 @@ fn fail(
         let bundle = intend_again(bundle, &mut run, now);
         let not_before = now.after(delay);
         let body = EventBody::RunRetrying { run: run.id, failure, failures: run.failures, not_before };
-        let next = run.moved(RunState::Queued { ready: Ready::NotBefore { at: not_before } });
+        let delay_ms = Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        let next = run.moved(RunState::Queued { ready: Ready::NotBefore { at: not_before, delay_ms } });
         return set(bundle.event(run.task, now, body), view, next, now);
     }
     let state = match failure.class {

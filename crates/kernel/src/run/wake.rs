@@ -1,16 +1,21 @@
 //! A run's time has come: a retry's delay is over, or a sleep. Or what it waited for was answered.
 
-use super::{Illegal, Ready, RunState, RunView};
+use super::{Illegal, RunView};
 use crate::{Bundle, Command, EventBody, Timestamp, Write, event::ReadyReason};
 
 /// Makes a delayed or sleeping run ready, if it is due.
 pub fn wake(view: &RunView, now: Timestamp) -> Result<Bundle, Illegal> {
-    match view.run.state {
-        RunState::Queued { ready: Ready::NotBefore { at } } | RunState::Sleeping { until: at, .. }
-            if at <= now =>
-        {
-            Ok(ready(Command::Wake, view, ReadyReason::Due, now))
-        }
+    wake_if(view, now, |at| at <= now)
+}
+
+/// The same whenever it was to be: its delay is over by a clock that doesn't jump.
+pub fn wake_waited(view: &RunView, now: Timestamp) -> Result<Bundle, Illegal> {
+    wake_if(view, now, |_| true)
+}
+
+fn wake_if(view: &RunView, now: Timestamp, is_due: impl Fn(Timestamp) -> bool) -> Result<Bundle, Illegal> {
+    match view.run.wake_at() {
+        Some(at) if is_due(at) => Ok(ready(Command::Wake, view, ReadyReason::Due, now)),
         _ => Err(Illegal { what: view.run.id, state: view.run.tag() }),
     }
 }

@@ -106,7 +106,7 @@ fn requests() -> Vec<Request> {
             kind: BlockerKind::Input,
             summary: "which one?".into(),
         },
-        Leave::Sleep { until: at(9_000), why: Some(failure()) },
+        Leave::Sleep { until: at(9_000), delay_ms: Some(3_000), why: Some(failure()) },
         Leave::GiveBack,
     ];
     let leaves = leaves.map(|leave| {

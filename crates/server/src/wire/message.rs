@@ -191,7 +191,7 @@ impl MessageView {
 
 fn next_attempt(run: &Run) -> Option<Timestamp> {
     match run.state {
-        RunState::Queued { ready: Ready::NotBefore { at } } => Some(at),
+        RunState::Queued { ready: Ready::NotBefore { at, .. } } => Some(at),
         _ => None,
     }
 }

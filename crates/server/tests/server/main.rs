@@ -7,6 +7,7 @@ mod access;
 mod bad_address;
 mod bad_input;
 mod boundaries;
+mod clocks;
 mod declared;
 mod description;
 mod dialect;

@@ -254,7 +254,7 @@ async fn a_task_that_sleeps_says_until_when_and_on_what() {
     let held = worker.claim().await;
     let failure = Failure::transient("model_rate_limited", "come back in a day");
     let until = Timestamp::from_millis(4_102_444_800_000);
-    worker.leave(held, Leave::Sleep { until, why: Some(failure) }).await;
+    worker.leave(held, Leave::Sleep { until, delay_ms: None, why: Some(failure) }).await;
     let told = json!({
         "until": "2100-01-01T00:00:00.000Z",
         "error": {"code": "model_rate_limited", "class": "transient", "message": "come back in a day"},
@@ -278,7 +278,7 @@ async fn sleeps_in_a_row_are_counted_until_a_step_is_finished() {
     let mut worker = Worker::new(&place).await;
     let sleep = |why: bool| {
         let why = why.then(|| Failure::transient("model_rate_limited", "later"));
-        Leave::Sleep { until: Timestamp::from_millis(0), why }
+        Leave::Sleep { until: Timestamp::from_millis(0), delay_ms: None, why }
     };
     let mut held = worker.claim().await;
     for slept in 1..=3 {

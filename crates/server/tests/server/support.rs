@@ -66,7 +66,9 @@ impl Runtime for Hasty {
     }
 }
 
-/// A runtime whose calendar can be turned on.
+const HOUR_MS: u64 = 60 * 60 * 1000;
+
+/// A runtime whose calendar can be turned on, and back as far.
 pub struct Calendar {
     inner: Arc<dyn Runtime>,
     ahead_ms: AtomicU64,
@@ -78,7 +80,11 @@ impl Calendar {
     }
 
     pub fn turn_on(&self, hours: u64) {
-        self.ahead_ms.fetch_add(hours * 60 * 60 * 1000, Ordering::Relaxed);
+        self.ahead_ms.fetch_add(hours * HOUR_MS, Ordering::Relaxed);
+    }
+
+    pub fn turn_back(&self, hours: u64) {
+        self.ahead_ms.fetch_sub(hours * HOUR_MS, Ordering::Relaxed);
     }
 }
 

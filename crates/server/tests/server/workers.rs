@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use ostler_kernel::worker::Offer;
 use ostler_link::{ClaimRequest, RegisterRequest, Registered, RenewRequest, WorkerPort, WorkerPortExt};
 use serde_json::{Value, json};
@@ -145,6 +146,21 @@ async fn more_tasks_than_a_quota_allows_are_sent_away_with_a_time() {
     assert_eq!(refused.status, 429, "{refused:?}");
     let delay: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&delay), "{delay}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_that_come_at_once_as_many_are_accepted_as_a_quota_allows() {
+    for (limit, quota_of) in [(3, json!({"tasks_per_minute": 3})), (20, json!({"max_queued": 20}))] {
+        let place = Place::with_agent().await;
+        quota(&place, "few", quota_of).await;
+        let task = task();
+        let replies = join_all((0..64).map(|_| place.post("/v1/tasks", &task))).await;
+        let accepted = replies.iter().filter(|reply| reply.status == 201).count();
+        assert_eq!(accepted, limit);
+        let refused = replies.iter().filter(|reply| reply.status == 429);
+        assert!(refused.clone().all(|reply| reply.header("retry-after").is_some()));
+        assert_eq!(refused.count(), 64 - limit, "nobody is told anything else");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -177,7 +177,7 @@ pub async fn nobody_takes_an_input_that_was_not_sent(world: World) {
     let reason = Reason::Inputs { task, upto: 2, taken: 0, last };
     assert_eq!(world.refused(world.journal(&view, &beyond)).await.reason, reason);
     let ok = Leave::Ok { output: "taken".to_owned() };
-    for leave in [ok, Leave::GiveBack, Leave::Sleep { until: world.now(), why: None }] {
+    for leave in [ok, Leave::GiveBack, Leave::Sleep { until: world.now(), delay_ms: None, why: None }] {
         let refusal = world.refused(world.leave(&view, &beyond, leave)).await;
         assert_eq!(refusal.reason, reason, "not that an input came meanwhile");
     }

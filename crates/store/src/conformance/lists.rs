@@ -8,7 +8,7 @@ use ostler_kernel::{
 use serde_json::json;
 
 use super::world::World;
-use crate::{FirmLog, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskRef};
+use crate::{Accepted, FirmLog, ResourceFilter, SessionPlace, StoreExt, TaskFilter, TaskRef};
 
 pub async fn tasks_are_listed_newest_first_and_page_by_page(world: World) {
     let mut ids = Vec::new();
@@ -276,21 +276,26 @@ pub async fn conversations_with_a_key_are_listed(world: World) {
 }
 
 pub async fn of_a_system_one_task_was_accepted(world: World) {
-    let since = world.now().before(std::time::Duration::from_secs(60));
+    let minute = std::time::Duration::from_secs(60);
+    let between = (world.now().before(minute), world.now().after(minute));
     let (task, first) = world.system_at_work().await;
     let (second, bundle) = world.hand_on(&first, "a draft");
     world.must(bundle).await;
     world.claimed_by_anyone(second).await;
     for class in [None, Some(task_class(&world, second).await)] {
-        let nth = async |nth| {
-            let answer = world.store.accepted("default".to_owned(), class.clone(), since, nth).await;
-            answer.expect("the store answers")
-        };
-        assert_eq!((nth(1).await, nth(2).await), (Some(task.created_at), None), "{class:?}");
+        let accepted = world.store.accepted("default".to_owned(), class.clone(), between, 9).await;
+        let one = Accepted { count: 1, oldest: Some(task.created_at) };
+        assert_eq!(accepted, Ok(one), "{class:?}");
     }
+    let accepted = async |between| {
+        let accepted = world.store.accepted("default".to_owned(), None, between, 1).await;
+        accepted.expect("the store answers").count
+    };
+    assert_eq!(accepted((between.0, between.0.after(minute / 2))).await, 0, "it came later");
+    world.ask().accept().await;
+    assert_eq!(accepted(between).await, 1, "of more than are asked for only the last are looked at");
     world.pass(120_000);
-    let lately = world.now().before(std::time::Duration::from_secs(60));
-    assert_eq!(world.store.accepted("default".to_owned(), None, lately, 1).await, Ok(None));
+    assert_eq!(accepted((world.now().before(minute), world.now())).await, 0);
 }
 
 async fn task_class(world: &World, run: ostler_kernel::RunId) -> String {

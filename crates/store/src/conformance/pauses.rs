@@ -18,7 +18,7 @@ use ostler_kernel::{
 };
 
 use super::world::{World, answers, asks_for_tools};
-use crate::StoreExt;
+use crate::{DuePlace, StoreExt};
 
 pub async fn who_pauses_keeps_its_open_steps(world: World) {
     let view = world.running().await;
@@ -113,6 +113,33 @@ pub async fn what_is_due_comes_in_the_order_of_time(world: World) {
     assert_eq!(due(later(&world, 20), 9).await, [first, expiring.run, fourth]);
     assert_eq!(due(later(&world, 30), 9).await, [first, expiring.run, fourth, third]);
     assert_eq!(due(later(&world, 30), 2).await, [first, expiring.run]);
+    let behind = async |after: DuePlace| -> Vec<_> {
+        let due = world.store.due_behind(after, later(&world, 30), 9).await.expect("the store answers");
+        due.iter().map(|run| run.id).collect()
+    };
+    let place = DuePlace { at: later(&world, 15), run: expiring.run };
+    assert_eq!(behind(place).await, [fourth, third], "one page goes on where another ended");
+    assert_eq!(behind(DuePlace::behind(later(&world, 20))).await, [third]);
+}
+
+pub async fn how_long_is_kept_beside_until_when(world: World) {
+    let view = world.running_with_retries(3).await;
+    world.must(world.fail(&view, Failure::transient("overloaded", "try later"))).await;
+    let delayed = world.view(view.run.id).await;
+    assert_eq!(delayed.run.delay(), Some(Duration::from_secs(1)));
+    // Whatever the calendar says: who knows that it is over wakes it.
+    let again = wake::wake_waited(&delayed, world.now()).expect("it is delayed");
+    world.must(again).await;
+    let view = world.claimed_by_anyone(view.run.id).await;
+    assert!(wake::wake_waited(&view, world.now()).is_err(), "it is at work");
+    let sleep = Leave::Sleep { until: later(&world, 7200), delay_ms: Some(5_000), why: None };
+    world.must(world.leave(&view, &Progress::default(), sleep)).await;
+    let asleep = world.view(view.run.id).await;
+    assert_eq!(
+        (asleep.run.wake_at(), asleep.run.delay()),
+        (Some(later(&world, 5)), Some(Duration::from_secs(5))),
+        "dated here, whatever calendar its worker has"
+    );
 }
 
 pub async fn a_deadline_counts_until_the_end(world: World) {

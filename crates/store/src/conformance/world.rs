@@ -181,7 +181,7 @@ impl World {
     }
 
     pub fn sleep(&self, view: &RunView, until: Timestamp) -> Bundle {
-        self.leave(view, &Progress::default(), Leave::Sleep { until, why: None })
+        self.leave(view, &Progress::default(), Leave::Sleep { until, delay_ms: None, why: None })
     }
 
     pub fn wait_for(&self, view: &RunView, kind: BlockerKind) -> Bundle {

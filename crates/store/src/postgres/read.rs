@@ -12,8 +12,8 @@ use super::{
     row::{self, EVENT, Id, RESOURCE, TASK, WORKER, from_json, most, number},
 };
 use crate::query::{
-    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow,
-    Way,
+    Accepted, Answer, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage, TaskRef,
+    TaskRow, Way,
 };
 
 pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Failed> {
@@ -75,12 +75,15 @@ pub async fn read(connection: &Connection, query: &Query) -> Result<Answer, Fail
         Query::Ready { namespace, class, most } => {
             Answer::Count(ready(connection, namespace, class.as_deref(), *most).await?)
         }
-        Query::Accepted { namespace, class, since, nth } => {
-            Answer::Time(accepted(connection, namespace, class.as_deref(), *since, *nth).await?)
+        Query::Accepted { namespace, class, since, upto, most } => {
+            let between = (*since, *upto);
+            Answer::Accepted(accepted(connection, namespace, class.as_deref(), between, *most).await?)
         }
-        Query::Due { now, limit } => {
-            let sql = "SELECT body FROM runs WHERE due <= $1 ORDER BY due, id LIMIT $2";
-            let params: Params<'_> = &[&now.as_millis(), &most(*limit)];
+        Query::Due { after, now, limit } => {
+            let sql =
+                "SELECT body FROM runs WHERE due <= $1 AND (due, id) > ($2, $3) ORDER BY due, id LIMIT $4";
+            let params: Params<'_> =
+                &[&now.as_millis(), &after.at.as_millis(), &Id::from(&after.run), &most(*limit)];
             Answer::Runs(all(connection, sql, params, |row| from_json(row, 0)).await?)
         }
         Query::NextDue => {
@@ -127,19 +130,21 @@ async fn accepted(
     connection: &Connection,
     namespace: &str,
     class: Option<&str>,
-    since: Timestamp,
-    nth: usize,
-) -> Result<Option<Timestamp>, Failed> {
+    between: (Timestamp, Timestamp),
+    limit: usize,
+) -> Result<Accepted, Failed> {
     let of_class = "AND id IN (SELECT task FROM runs JOIN lanes ON lanes.id = runs.lane WHERE runs.id > $2 \
         AND namespace = $1 AND coalesce(pool, class) = $4)";
     let condition = if class.is_some() { of_class } else { "AND $4::text IS NULL" };
+    // There is no least of uuids; their texts sort as they do.
     let sql = format!(
-        "SELECT {TASK} FROM tasks WHERE namespace = $1 AND id > $2 {condition} ORDER BY id DESC LIMIT 1 OFFSET $3"
+        "SELECT count(*), min(id::text COLLATE \"C\")::uuid FROM (SELECT id FROM tasks WHERE namespace = $1 \
+         AND id > $2 AND id <= $5 {condition} ORDER BY id DESC LIMIT $3) AS lately"
     );
-    let since = Id::from(&TaskId::from_parts(since, u64::MAX, u64::MAX));
-    let params: Params<'_> = &[&namespace, &since, &most(nth.saturating_sub(1)), &class];
-    let row = one(connection, &sql, params, row::task).await?;
-    Ok(row.map(|row| row.task.created_at))
+    let [since, upto] =
+        [between.0, between.1].map(|at| Id::from(&TaskId::from_parts(at, u64::MAX, u64::MAX)));
+    let params: Params<'_> = &[&namespace, &since, &most(limit), &class, &upto];
+    Ok(one(connection, &sql, params, row::accepted).await?.unwrap_or_default())
 }
 
 type Map<T> = fn(&tokio_postgres::Row) -> Result<T, Failed>;

@@ -15,7 +15,10 @@ use tokio_postgres::{
 };
 
 use super::Failed;
-use crate::{body::TaskBody, query::TaskRow};
+use crate::{
+    body::TaskBody,
+    query::{Accepted, TaskRow},
+};
 
 /// An id as the sixteen bytes it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +78,11 @@ pub fn number(row: &Row, column: usize) -> Result<u64, Failed> {
 
 pub fn id<T: From<Id>>(row: &Row, column: usize) -> Result<T, Failed> {
     Ok(row.try_get::<_, Id>(column)?.into())
+}
+
+pub fn accepted(row: &Row) -> Result<Accepted, Failed> {
+    let first = row.try_get::<_, Option<Id>>(1)?.map(TaskId::from);
+    Ok(Accepted::of(usize::try_from(number(row, 0)?).unwrap_or(usize::MAX), first))
 }
 
 pub fn blob_id(row: &Row) -> Result<BlobId, Failed> {

@@ -13,8 +13,8 @@ use super::{
     row::{self, Key, RESOURCE, TASK, WORKER, from_json, most},
 };
 use crate::query::{
-    Answer, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage, TaskRef, TaskRow,
-    Way,
+    Accepted, Answer, DuePlace, FirmLog, Query, ResourceFilter, SessionPlace, TROUBLED, TaskFilter, TaskPage,
+    TaskRef, TaskRow, Way,
 };
 
 pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> {
@@ -60,19 +60,22 @@ pub fn read(connection: &Connection, query: &Query) -> rusqlite::Result<Answer> 
             let params = params![namespace, class, most(*limit)];
             Answer::Count(one(connection, sql, params, |row| row.get(0))?.unwrap_or(0))
         }
-        Query::Accepted { namespace, class, since, nth } => {
-            let since = TaskId::from_parts(*since, u64::MAX, u64::MAX);
+        Query::Accepted { namespace, class, since, upto, most: limit } => {
+            let [since, upto] = [since, upto].map(|at| TaskId::from_parts(*at, u64::MAX, u64::MAX));
             let of_class = "AND id IN (SELECT task FROM runs CROSS JOIN lanes ON lanes.id = runs.lane \
                 WHERE runs.id > ?2 AND namespace = ?1 AND pool = ?4)";
             let condition = if class.is_some() { of_class } else { "AND ?4 IS NULL" };
             let sql = format!(
-                "SELECT {TASK} FROM tasks WHERE namespace = ?1 AND id > ?2 {condition} \
-                 ORDER BY id DESC LIMIT 1 OFFSET ?3"
+                "SELECT count(*), min(id) FROM (SELECT id FROM tasks WHERE namespace = ?1 AND id > ?2 AND id <= ?5 \
+                 {condition} ORDER BY id DESC LIMIT ?3)"
             );
-            let params = params![namespace, Key(&since), most(nth.saturating_sub(1)), class];
-            Answer::Time(one(connection, &sql, params, row::task)?.map(|row| row.task.created_at))
+            let params = params![namespace, Key(&since), most(*limit), class, Key(&upto)];
+            let read = |row: &Row<'_>| {
+                Ok(Accepted::of(row.get(0)?, row.get::<_, Option<[u8; 16]>>(1)?.map(TaskId::from_bytes)))
+            };
+            Answer::Accepted(one(connection, &sql, params, read)?.unwrap_or_default())
         }
-        Query::Due { now, limit } => Answer::Runs(due(connection, *now, *limit)?),
+        Query::Due { after, now, limit } => Answer::Runs(due(connection, after, *now, *limit)?),
         Query::NextDue => {
             let sql = "SELECT due FROM runs WHERE due IS NOT NULL ORDER BY due LIMIT 1";
             Answer::Time(one(connection, sql, [], |row| row.get(0))?.map(Timestamp::from_millis))
@@ -226,9 +229,15 @@ fn log(connection: &Connection, after: u64, limit: usize) -> rusqlite::Result<Ve
     all(connection, sql, params![after, most(limit)], row::event)
 }
 
-fn due(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<Run>> {
-    let sql = "SELECT body FROM runs WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
-    all(connection, sql, params![now.as_millis(), most(limit)], row::run)
+fn due(
+    connection: &Connection,
+    after: &DuePlace,
+    now: Timestamp,
+    limit: usize,
+) -> rusqlite::Result<Vec<Run>> {
+    let sql = "SELECT body FROM runs WHERE due <= ?1 AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4";
+    let DuePlace { at, run } = after;
+    all(connection, sql, params![now.as_millis(), at.as_millis(), Key(run), most(limit)], row::run)
 }
 
 fn resource(connection: &Connection, key: &ResourceKey) -> rusqlite::Result<Option<StoredResource>> {

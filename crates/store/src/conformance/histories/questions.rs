@@ -11,7 +11,7 @@ use super::{
         KINDS, LABEL_VALUES, LABELS, NAMESPACES, SESSION_KEYS, SUBJECT, TASK_KEYS, TASK_NAMES, WORKERS,
     },
 };
-use crate::{Query, ResourceFilter, SessionPlace, TaskFilter, TaskRef};
+use crate::{DuePlace, Query, ResourceFilter, SessionPlace, TaskFilter, TaskRef};
 
 const STATES: [&str; 5] = ["queued", "running", "waiting", "succeeded", "dead_letter"];
 
@@ -48,7 +48,7 @@ impl History<'_> {
                     to,
                 }
             }
-            4 => Query::Due { now: self.later(40), limit },
+            4 => Query::Due { after: self.some_due_place(), now: self.later(40), limit },
             5 => Query::NextDue,
             6 => self.some_resources(limit),
             7 => {
@@ -69,10 +69,22 @@ impl History<'_> {
                 namespace: self.dice.word(&NAMESPACES),
                 class: self.dice.one_in(2).then(|| self.dice.word(&["small", "large"])),
                 since: self.now.before(Duration::from_millis(self.dice.below(60_000))),
-                nth: limit,
+                upto: self.later(20).before(Duration::from_secs(19)),
+                most: limit,
             },
             _ => Query::Tasks(self.some_filter(limit)),
         })
+    }
+
+    fn some_due_place(&mut self) -> DuePlace {
+        match self.dice.below(3) {
+            0 => DuePlace::FIRST,
+            1 => DuePlace::behind(self.later(20)),
+            _ => {
+                let run = self.dice.pick(&self.known.runs).unwrap_or(DuePlace::FIRST.run);
+                DuePlace { at: self.later(20), run }
+            }
+        }
     }
 
     fn some_resources(&mut self, limit: usize) -> Query {
@@ -156,7 +168,7 @@ impl History<'_> {
             Query::Leased { worker: None },
             Query::Workers,
             Query::Namespaces,
-            Query::Due { now: self.now, limit },
+            Query::Due { after: DuePlace::FIRST, now: self.now, limit },
             Query::NextDue,
         ];
         queries.extend(WORKERS.map(|worker| Query::Leased { worker: Some(worker.to_owned()) }));

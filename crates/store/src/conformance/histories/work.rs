@@ -22,7 +22,7 @@ use ostler_kernel::{
 use serde_json::json;
 
 use super::{History, people::new_id};
-use crate::{Answer, Query};
+use crate::{Answer, DuePlace, Query};
 
 impl History<'_> {
     pub(super) async fn journal(&mut self) -> Result<Option<Bundle>, String> {
@@ -169,7 +169,7 @@ impl History<'_> {
             0..3 => Leave::Ok { output: self.dice.word(&["done", "", "ø"]) },
             3..6 => Leave::Failed { failure: self.failure() },
             6 => self.wait(),
-            7 | 8 => Leave::Sleep { until: self.later(18), why: None },
+            7 | 8 => Leave::Sleep { until: self.later(18), delay_ms: None, why: None },
             _ => Leave::GiveBack,
         }
     }
@@ -198,7 +198,8 @@ impl History<'_> {
     /// Someone whose time has come wakes or expires; now and then someone else is tried.
     pub(super) async fn wake_someone(&mut self) -> Result<Option<Bundle>, String> {
         let limit = 1 + self.dice.below(3) as usize;
-        let Answer::Runs(due) = self.ask(Query::Due { now: self.now, limit }).await? else { return Ok(None) };
+        let due = Query::Due { after: DuePlace::FIRST, now: self.now, limit };
+        let Answer::Runs(due) = self.ask(due).await? else { return Ok(None) };
         let view = match self.dice.pick(&due) {
             Some(run) if !self.dice.one_in(8) => self.view_of(run.id).await?,
             _ => self.view().await?,
