@@ -8,7 +8,9 @@ mod stack;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use ostler_control::{Control, ControlError, Effect, NewTask, Precondition, Seen, Sight, Told, Watched};
+use ostler_control::{
+    Control, ControlError, Effect, NewTask, Precondition, ResourcePage, Seen, Sight, Told, Watched,
+};
 use ostler_kernel::{Selector, runtime::timeout};
 use ostler_spec::{Kind, Resource};
 use ostler_testing::postgres::Place;
@@ -183,7 +185,7 @@ async fn a_watch_at_the_other_server_ends_up_with_what_is_there() {
     one.control.apply(agent("last", "done")).await.expect("applied");
     let expected: BTreeMap<String, String> = one
         .control
-        .resources(Kind::Agent, None, None, 100)
+        .page(Kind::Agent, ResourcePage { limit: 100, ..ResourcePage::default() })
         .await
         .expect("answered")
         .into_iter()

@@ -83,11 +83,9 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
 
 /// What is wrong only with several of them together is told of the one that has to change.
 fn look_between(sources: &mut [Source]) {
-    let valid = |(place, source)| -> Option<(usize, &Parsed)> {
-        let Source { outcome, .. } = source;
-        Some((place, outcome.as_ref().ok()?))
-    };
-    let (places, texts): (Vec<usize>, Vec<&Parsed>) = sources.iter().enumerate().filter_map(valid).unzip();
+    let outcomes = sources.iter().map(|source| &source.outcome).enumerate();
+    let valid = outcomes.filter_map(|(place, outcome)| Some((place, outcome.as_ref().ok()?)));
+    let (places, texts): (Vec<usize>, Vec<&Parsed>) = valid.unzip();
     for (text, problem) in mistakes_between(&texts) {
         match &mut sources[places[text]].outcome {
             Err(problems) => problems.push(problem),

@@ -81,8 +81,8 @@ pub enum Ends<'c> {
 
 use Ends::{DeadLetter, Failed, Well};
 use Rule::{
-    AfterTool, Answer, Contract, Deadline, Deny, Fallback, Hasty, HastyFallback, MaxSteps, Parallel, Retry3,
-    Reuse, Schema, SchemaAgain, SchemaNever, StopFirst, Streaming, Timeout, TokenBudget, ToolTurn,
+    AfterTool, Answer, Brief, Contract, Deadline, Deny, Fallback, Hasty, HastyFallback, MaxSteps, Parallel,
+    Retry3, Reuse, Schema, SchemaAgain, SchemaNever, StopFirst, Streaming, Timeout, TokenBudget, ToolTurn,
 };
 
 #[rustfmt::skip]

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use ostler_control::Telling;
-use ostler_kernel::{EventBody, Run, RunState, StepKind, Task, plan::AgentPlan, queue::Priority};
+use ostler_kernel::{EventBody, Run, RunState, StepKind, Task, Usage, plan::AgentPlan, queue::Priority};
 
 use super::{log_line, trace};
 

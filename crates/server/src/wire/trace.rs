@@ -129,7 +129,8 @@ fn behind(body: &EventBody) -> impl Iterator<Item = Beside<'_>> {
         | EventBody::InputAccepted { .. }
         | EventBody::MessageSent { .. }
         | EventBody::TaskEnded { .. }
-        | EventBody::ResourceChanged(_) => (None, None),
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => (None, None),
     };
     first.into_iter().chain(second)
 }
