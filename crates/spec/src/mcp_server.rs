@@ -132,7 +132,7 @@ impl Declared for McpServerSpec {
         };
         if fields.was_written("transport") && !fields.is_troubled("transport") {
             match transport {
-                McpTransport::Stdio if server.image.is_some() || fields.is_troubled("image") => {}
+                McpTransport::Stdio if fields.was_written("command") || fields.was_written("image") => {}
                 McpTransport::Stdio => fields.refuse_absent(
                     &["command", "image"],
                     "required field is missing: what is started is a command, or an image",

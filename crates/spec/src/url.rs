@@ -26,7 +26,7 @@ pub(crate) fn check(text: &str, schemes: &[&str]) -> Result<(), String> {
 /// Whether a text is a host with a port and nothing else, as gRPC writes an address.
 pub(crate) fn is_host_and_port(text: &str) -> bool {
     let is_bare = !text.contains(['/', '?', '#']);
-    let has_port = text.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok());
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     is_bare && has_port && check(&format!("https://{text}"), &["https"]).is_ok()
 }
 

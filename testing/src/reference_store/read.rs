@@ -88,7 +88,14 @@ impl Tables {
                 let is_meant = |row: &&TaskRow| {
                     row.task.namespace == namespace && (class.is_none() || of_class.contains(&row.task.id))
                 };
-                let last = self.tasks.range(first..=end).rev().map(|(_, row)| row).filter(is_meant);
+                let within = |task: &TaskId| (first..=end).contains(task);
+                let last = self
+                    .tasks
+                    .iter()
+                    .rev()
+                    .filter(|(task, _)| within(task))
+                    .map(|(_, row)| row)
+                    .filter(is_meant);
                 let last: Vec<TaskId> = last.take(most).map(|row| row.task.id).collect();
                 Answer::Accepted(Accepted::of(last.len(), last.last().copied()))
             }

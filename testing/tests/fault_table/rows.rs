@@ -113,7 +113,7 @@ pub const ROWS: &[Row] = &[
     row(Answer, Fault::Blocked, Failed("model_content_filter"), 1),
     row(Fallback, Fault::Blocked, Failed("model_content_filter"), 1),
     row(Answer, Fault::ErrorEvent, Well, 2).times(1),
-    row(ToolTurn, Fault::ErrorEvent, Well, 3).times(1),
+    row(AfterTool, Fault::ErrorEvent, Well, 3).times(1),
     row(Streaming, Fault::ErrorEvent, Well, 2).times(1),
     row(Fallback, Fault::ErrorEvent, Well, 2),
     row(Answer, Fault::RateLimitedMilliseconds, Well, 2).times(1),

@@ -7,7 +7,7 @@ use ostler_spec::Kind;
 use super::{missing::or_explain, target::Target};
 use crate::{app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, words};
 
-/// Prints the log of a task, or of an agent's last tasks, one readable line per event
+/// Prints the log of a task, or of an agent's last tasks
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

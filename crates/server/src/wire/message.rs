@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ostler_control::Telling;
 use ostler_kernel::{
-    Event, EventBody, Run, RunState, Task, TaskState, Timestamp,
+    Event, EventBody, Run, RunState, Task, Timestamp,
     message::{Message, MessageKind, trace_id},
     run::Ready,
 };
@@ -82,7 +82,7 @@ fn message(
         content: sent.content,
         trace_id: trace_id(task),
         parent_id: sent.parent,
-        phase: phase(task, run),
+        phase: phase(run),
         attempts: run.attempt,
         max_attempts: task.most_attempts(run),
         last_error: last_error(run, events),
@@ -117,18 +117,15 @@ fn ended_at(task: &Task, run: &Run, next: Option<&Run>) -> Option<Timestamp> {
     }
 }
 
-fn phase(task: &Task, run: &Run) -> &'static str {
+fn phase(run: &Run) -> &'static str {
     match &run.state {
         RunState::Queued { ready: Ready::NotBefore { .. } } if run.failures > 0 => "RetryPending",
         RunState::Queued { .. } if run.attempt == 0 => "Queued",
         RunState::Queued { .. } | RunState::Running { .. } | RunState::Sleeping { .. } => "Running",
         RunState::Waiting { .. } => "WaitingApproval",
         RunState::Ok { .. } => "Succeeded",
-        RunState::Error { .. } | RunState::Timeout { .. } | RunState::Cancelled { .. } => {
-            // A message ends well or not at all; how its task ended is the task's to say.
-            debug_assert!(task.state.is_terminal() || matches!(task.state, TaskState::Running));
-            "DeadLetter"
-        }
+        // A message ends well or not at all; how its task ended is the task's to say.
+        RunState::Error { .. } | RunState::Timeout { .. } | RunState::Cancelled { .. } => "DeadLetter",
     }
 }
 

@@ -271,7 +271,14 @@ async fn a_body_that_says_no_type_is_told_by_its_first_letter() {
             let reply = place.send("POST", "/v1/agents", kind, body.as_bytes()).await;
             assert_eq!(reply.status, 201, "{kind:?} {reply:?}");
         }
-        let broken = place.send("POST", "/v1/agents", kind, b"kind: Agent\nmetadata: {nme: a}\n").await;
+        let broken = place
+            .send(
+                "POST",
+                "/v1/agents",
+                kind,
+                b"kind: Agent\nmetadata: {name: a, nme: a}\nspec: {model_ref: mock}\n",
+            )
+            .await;
         let document = check(&broken, 400, "invalid_manifest", "unknown field");
         assert_eq!(document["problems"][0]["line"], 2, "{document}");
         let json = place.send("POST", "/v1/agents", kind, b"{\"kind\": ").await;

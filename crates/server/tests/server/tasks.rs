@@ -30,7 +30,7 @@ async fn a_task_is_accepted_as_it_will_be_read() {
     assert_eq!(metadata["labels"], json!({"team": "blue"}));
     assert!(metadata["uid"].as_str().unwrap().starts_with("task_"));
     assert!(metadata["createdAt"].as_str().unwrap().ends_with('Z'));
-    let spec = json!({"agent": "helper", "input": {"message": "hi"}, "priority": "normal",
+    let spec = json!({"agent": "helper", "mode": "run", "input": {"message": "hi"}, "priority": "normal",
         "retry": {"max_attempts": 1, "backoff": "0s"},
         "message_retry": {"max_attempts": 1, "backoff": "0s", "max_backoff": "24h", "jitter": "full"}});
     assert_eq!(view["spec"], spec);
@@ -279,5 +279,6 @@ async fn the_phase_failed_cancels_a_task_and_no_other_status_is_taken() {
         (200, &json!("Failed"), &json!("cancelled"))
     );
     assert!(status["lastError"].as_str().unwrap().contains("no longer wanted"), "{status}");
-    check(&place.put(&path, "", &json!({"status": {"phase": "Failed"}})).await, 409, "task_ended", &name);
+    let again = place.put(&path, "", &json!({"status": {"phase": "Failed"}})).await;
+    assert_eq!(again.status, 200, "as often as it is said: {again:?}");
 }

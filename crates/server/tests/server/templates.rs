@@ -159,7 +159,7 @@ async fn a_task_never_changes_and_is_deleted_once_it_ended() {
     let document = check(&refused, 409, "immutable", "never changes");
     assert!(document["remedy"].as_str().unwrap().contains("overrides"));
     let status =
-        place.put("/v1/tasks/t/status", "if-match: 1\r\n", &json!({"status": {"phase": "Failed"}})).await;
+        place.put("/v1/tasks/t/status", "if-match: 1\r\n", &json!({"status": {"phase": "Pending"}})).await;
     check(&status, 422, "not_available", "follows from its runs");
     check(&place.delete("/v1/tasks/t").await, 409, "task_not_ended", "it has to end first");
     let mut worker = Worker::new(&place).await;

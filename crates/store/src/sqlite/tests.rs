@@ -14,7 +14,7 @@ use ostler_kernel::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{ResourceFilter, StoreExt, TaskFilter, planted::Planted};
+use crate::{ResourceFilter, StoreExt, TaskFilter, planted::Planted, query::DuePlace};
 
 #[tokio::test]
 async fn a_store_that_was_closed_is_one_file_and_can_be_opened_at_once() {
@@ -103,7 +103,7 @@ fn who_looks_for_the_living_does_not_pass_by_those_who_ended() {
     let queries = [
         Query::Leased { worker: None },
         Query::Leased { worker: Some("w".into()) },
-        Query::Due { now, limit: 100 },
+        Query::Due { after: DuePlace::FIRST, now, limit: 100 },
         Query::NextDue,
         Query::Workers,
         list(&["running", "waiting"], None),
