@@ -61,8 +61,7 @@ stories! { $
     claims:
         a_class_never_holds_one_more_than_it_may
         two_servers_do_not_both_give_the_last_place
-        a_server_that_stands_still_holds_up_no_claim_of_another
-        a_claim_keeps_from_others_only_what_it_takes;
+        a_server_that_stands_still_holds_up_no_claim_of_another;
     commits:
         one_of_two_servers_gives_the_name
         what_one_server_changed_the_other_does_not_overwrite

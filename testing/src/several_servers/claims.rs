@@ -88,28 +88,6 @@ pub async fn a_server_that_stands_still_holds_up_no_claim_of_another(place: Plac
     assert!(passed_over, "it did not wait");
 }
 
-/// There are more lanes than runs that are asked for. Those in whose lane nothing is taken are there for the other.
-pub async fn a_claim_keeps_from_others_only_what_it_takes(place: Place) {
-    const LANES: usize = 40;
-    let house = House::at(&place, 2).await;
-    let world = &house.worlds[0];
-    let first = world.running().await;
-    world.must(world.give_back(&first)).await;
-    let mut rest = Vec::new();
-    for lane in 0..LANES {
-        rest.push(world.ask().in_class(&format!("class-{lane}"), None).accept().await.run);
-    }
-    house.visitor.hold_next_event(first.task.id.as_bytes()).await.expect("PostgreSQL");
-    let mut claiming = JoinSet::new();
-    claiming.spawn(claim_one(Arc::clone(world), "one"));
-    house.stand_still(1).await;
-    let other = house.worlds[1].worker("two").await;
-    let given = other.claim_runs(LANES).await;
-    house.visitor.let_go().await.expect("PostgreSQL");
-    assert_eq!(given, rest, "all that the first one does not take");
-    assert_eq!(claiming.join_all().await.concat(), [first.run.id]);
-}
-
 async fn claim_one(world: Arc<World>, name: &str) -> Vec<RunId> {
     let worker = world.worker(name).await;
     worker.claim_runs(1).await

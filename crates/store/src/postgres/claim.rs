@@ -1,23 +1,20 @@
 //! Gives ready runs to a worker, in a transaction of its own, where places are limited or something is asked of workers:
 //! the rest is given [along](super::along) with commits. What needs no earlier answer is asked for in one message.
 
-mod take;
-
 use std::collections::BTreeMap;
 
 use ostler_kernel::{
     Lease, Run, RunId, RunTag, Timestamp, Worker, Write,
-    queue::{Lane, Requirements, Rooms, Shares},
+    queue::{Candidate, Lane, Requirements, Rooms, Shares},
     run::claim::claim,
     worker::{Offer, Standing},
 };
 
-use self::take::{READY, Taken, take};
 use super::{
     Failed, apply,
     connection::{Connection, Params},
     known::{self, Known},
-    row::{Id, parse, signed},
+    row::{Id, id, most, parse, signed},
     statement::{Call, Found, Script, Value},
     writer::{Counted, place_events},
 };
@@ -46,13 +43,13 @@ const FREE_CLAIMANTS: &str = claimants!(" SKIP LOCKED");
 /// What this very claim was given before, if its answer was lost.
 const HELD: &str = "SELECT 'held', id FROM runs WHERE worker = $1 AND incarnation = $2 AND claim = $3 AND state = $4 ORDER BY id";
 
-/// Lanes in which something is ready, each with the rank of the first. Steps from lane to lane in the index of what is ready.
-const LANES: &str = "WITH RECURSIVE ready (lane, head) AS (\
-        (SELECT lane, rank FROM runs WHERE rank IS NOT NULL ORDER BY lane, rank LIMIT 1) \
+/// Lanes in which something is ready. Steps from lane to lane in the index of what is ready.
+const LANES: &str = "WITH RECURSIVE ready AS (\
+        (SELECT lane FROM runs WHERE rank IS NOT NULL ORDER BY lane LIMIT 1) \
         UNION ALL \
-        SELECT next.lane, next.rank FROM ready CROSS JOIN LATERAL (SELECT lane, rank FROM runs \
-            WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane, rank LIMIT 1) AS next) \
-    SELECT 'lane', namespace, coalesce(pool, class), slots, requires, lanes.id, head \
+        SELECT (SELECT lane FROM runs WHERE rank IS NOT NULL AND lane > ready.lane ORDER BY lane LIMIT 1) \
+        FROM ready WHERE ready.lane IS NOT NULL) \
+    SELECT 'lane', namespace, coalesce(pool, class), slots, requires, lanes.id \
     FROM ready JOIN lanes ON lanes.id = ready.lane";
 
 /// All lanes that share a limit with one of these classes, or lie in one of these namespaces.
@@ -62,6 +59,11 @@ const LOCK_LANES: &str = "SELECT namespace, coalesce(pool, class), slots FROM la
 /// How many runs of each class hold a lease.
 const BUSY: &str = "SELECT namespace, coalesce(pool, class), count(*) FROM runs JOIN lanes ON lanes.id = runs.lane \
     WHERE worker IS NOT NULL AND namespace = ANY($1) GROUP BY 1, 2";
+
+/// The first runs of each lane, as many as are wanted of it, locked, and without those that others are at.
+const READY: &str = "SELECT wanted.lane, first.id, first.rank FROM unnest($1::bigint[], $2::bigint[]) AS wanted (lane, most) \
+    CROSS JOIN LATERAL (SELECT id, rank FROM runs WHERE runs.lane = wanted.lane AND rank IS NOT NULL \
+        ORDER BY rank, id LIMIT wanted.most FOR UPDATE OF runs SKIP LOCKED) AS first";
 
 const REMEMBER: &str = "UPDATE workers SET claims = $2 WHERE name = $1";
 
@@ -78,19 +80,16 @@ macro_rules! rows {
 
 const ROWS: &str = rows!("");
 
-/// Those that are still ready, locked, and without those that others are at. Whoever changes a task is waited for.
-const CHOSEN_ROWS: &str = rows!(
-    " AND rank IS NOT NULL ORDER BY tasks.id FOR UPDATE OF runs SKIP LOCKED FOR NO KEY UPDATE OF tasks"
-);
+const LOCKED_ROWS: &str = rows!(" ORDER BY tasks.id FOR NO KEY UPDATE OF tasks");
 
-/// The same, and nobody is waited for.
+/// Those that are still ready, locked, and without what others are at.
 const FREE_ROWS: &str = rows!(
     " AND rank IS NOT NULL ORDER BY tasks.id \
     FOR UPDATE OF runs SKIP LOCKED FOR NO KEY UPDATE OF tasks SKIP LOCKED"
 );
 
 /// What scripts call.
-pub const NAMED: [&str; 8] = [CLAIMANTS, FREE_CLAIMANTS, HELD, LANES, REMEMBER, ROWS, CHOSEN_ROWS, FREE_ROWS];
+pub const NAMED: [&str; 8] = [CLAIMANTS, FREE_CLAIMANTS, HELD, LANES, REMEMBER, ROWS, LOCKED_ROWS, FREE_ROWS];
 
 /// Makes a connection ready for the rest: a statement that had to be prepared first would be late.
 pub async fn prepare(connection: &Connection) -> Result<(), Failed> {
@@ -106,7 +105,7 @@ pub async fn claim_runs(
     let Asked { worker, held, lanes } = ask(connection, &request.lease).await?;
     let worker = worker.filter(|worker| turns.admit(&request.lease, worker, connection.planted));
     let is_sent_again = !held.is_empty() && !connection.planted.is(Bug::LostClaimServedAnew);
-    let mut taken = Taken::default();
+    let (mut n_candidates, mut chosen) = (0, Vec::new());
     match worker {
         Some(_) if is_sent_again => {
             let mut script = Script::on(connection);
@@ -118,18 +117,20 @@ pub async fn claim_runs(
         Some(worker) if worker.standing == Standing::Open => {
             let lanes = open_to(&worker.offer, lanes);
             let rooms = rooms(connection, &lanes, &request.shares).await?;
-            taken = take(connection, request, turns, &lanes, rooms).await?;
+            let candidates = candidates(connection, request.slots, &rooms, lanes).await?;
+            n_candidates = candidates.len();
+            chosen = turns.choose(candidates, request.slots, rooms, &request.shares);
         }
         Some(_) | None => {}
     }
-    let Some(locked) = taken.locked else {
+    if chosen.is_empty() {
         // Nothing was written: no need to wait for a disk.
         connection.client.batch_execute("ROLLBACK").await?;
         return Ok(Default::default());
-    };
-    let (given, mut hint) = give(connection, &taken.chosen, locked, request).await?;
-    // Others may have passed over what was tried here.
-    hint.ready += u64::from(given.len() < taken.chosen.len());
+    }
+    let (given, mut hint) = give(connection, &chosen, request).await?;
+    // Others passed over what was locked here, and is not taken.
+    hint.ready += u64::from(given.len() == request.slots && n_candidates > given.len());
     Ok((given, hint))
 }
 
@@ -152,10 +153,7 @@ async fn ask(connection: &Connection, lease: &Lease) -> Result<Asked, Failed> {
         match row.text(0)? {
             "claimant" => asked.worker = Some(claimant(&row)?),
             "held" => asked.held.push(row.id(1)?),
-            _ => {
-                let (lane, head) = (lane(&row)?, row.number(6)?.cast_signed());
-                asked.lanes.insert(row.number(5)?.cast_signed(), Ready { lane, head });
-            }
+            _ => drop(asked.lanes.insert(row.number(5)?.cast_signed(), lane(&row)?)),
         }
     }
     Ok(asked)
@@ -195,28 +193,21 @@ pub fn lane(row: &Found) -> Result<Lane, Failed> {
 }
 
 /// Lanes by their number.
-type Lanes = BTreeMap<i64, Ready>;
-
-/// A lane in which something is ready.
-struct Ready {
-    lane: Lane,
-    /// The rank of the first.
-    head: i64,
-}
+type Lanes = BTreeMap<i64, Lane>;
 
 /// The lanes whose runs a worker with this offer may take.
 fn open_to(offer: &Offer, mut lanes: Lanes) -> Lanes {
-    lanes.retain(|_, ready| offer.meets(&ready.lane.requires));
+    lanes.retain(|_, lane| offer.meets(&lane.requires));
     lanes
 }
 
 /// How many more there may be where there is a limit. Leases are counted behind the locks of all lanes that share it, by
 /// a statement of its own: otherwise two claims would both see the last place. All are locked at once, in one order.
 async fn rooms(connection: &Connection, lanes: &Lanes, shares: &Shares) -> Result<Rooms, Failed> {
-    let limited = lanes.values().map(|ready| &ready.lane).filter(|lane| lane.limit.is_some());
+    let limited = lanes.values().filter(|lane| lane.limit.is_some());
     let (namespaces, classes): (Vec<&str>, Vec<&str>) =
         limited.map(|lane| (lane.namespace.as_str(), lane.class.as_str())).unzip();
-    let namespaces_of_lanes = lanes.values().map(|ready| ready.lane.namespace.as_str());
+    let namespaces_of_lanes = lanes.values().map(|lane| lane.namespace.as_str());
     let capped: Vec<&str> =
         namespaces_of_lanes.filter(|namespace| shares.of(namespace).limit.is_some()).collect();
     if namespaces.is_empty() && capped.is_empty() {
@@ -252,12 +243,31 @@ async fn rooms(connection: &Connection, lanes: &Lanes, shares: &Shares) -> Resul
     Ok(rooms)
 }
 
+async fn candidates(
+    connection: &Connection,
+    slots: usize,
+    rooms: &Rooms,
+    lanes: Lanes,
+) -> Result<Vec<Candidate>, Failed> {
+    let wanted = |lane: &Lane| most(slots.min(rooms.of(&lane.namespace, &lane.class)));
+    let (places, limits): (Vec<i64>, Vec<i64>) =
+        lanes.iter().map(|(place, lane)| (*place, wanted(lane))).unzip();
+    let rows = connection.all(READY, &[&places, &limits]).await?;
+    let mut candidates = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let Some(Lane { namespace, class, .. }) = lanes.get(&row.try_get(0)?) else { continue };
+        let (namespace, class) = (namespace.clone(), class.clone());
+        candidates.push(Candidate { run: id(row, 1)?, namespace, class, rank: row.try_get(2)? });
+    }
+    Ok(candidates)
+}
+
 async fn give(
     connection: &Connection,
     chosen: &[RunId],
-    Locked { mut rows, mut known, position }: Locked,
     request: &Claim,
 ) -> Result<(Vec<Claimed>, Hint), Failed> {
+    let Locked { mut rows, mut known, position } = Locked::all(connection, chosen).await?;
     let ready = chosen.iter().filter_map(|run| rows.remove(run)).collect();
     let (gift, mut counted) = (Gift::of(ready, request)?, Counted::from(position));
     let rows = place_events(&mut known, &gift.writes, &gift.texts, &mut counted);
@@ -271,7 +281,6 @@ async fn give(
 }
 
 /// Runs that are locked, with the rows around them, and what it takes to number their events.
-#[derive(Default)]
 pub struct Locked {
     pub rows: BTreeMap<RunId, Claimed>,
     pub known: Known,
@@ -279,10 +288,8 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Locks those that are still ready. Nothing may be locked yet but workers and lanes: others wait for tasks in the order
-    /// of their ids.
-    async fn chosen(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
-        Self::found_by(connection, CHOSEN_ROWS, runs).await
+    async fn all(connection: &Connection, runs: &[RunId]) -> Result<Self, Failed> {
+        Self::found_by(connection, LOCKED_ROWS, runs).await
     }
 
     /// Locks those that are still ready. Without what others are at: they may wait for rows that the batch holds.
@@ -298,13 +305,6 @@ impl Locked {
             script.run().await?.into_iter().partition(|row| matches!(row.text(0), Ok("row")));
         let (known, position) = Known::of(&logs)?;
         Ok(Self { rows: claimed(&rows)?, known, position })
-    }
-
-    /// Both, of one transaction.
-    fn with(mut self, other: Self) -> Self {
-        self.rows.extend(other.rows);
-        self.known.add_logs(other.known);
-        self
     }
 }
 
