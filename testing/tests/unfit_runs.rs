@@ -40,7 +40,7 @@ async fn seventeen_tasks_of_four_megabytes_go_over_the_link() {
         ..ServerConfig::default()
     };
     let server = start(config, Arc::clone(&runtime)).await.expect("a server");
-    let client = Client::new(&server.url(), server.token()).unwrap();
+    let client = Client::new(server.url(), server.token()).unwrap();
     client
         .apply(&manifest("Agent", "helper", json!({"model_ref": "mock", "prompt": "Help."})))
         .await

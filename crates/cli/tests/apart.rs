@@ -47,6 +47,11 @@ fn a_worker_shows_its_figures_where_it_is_told_to() {
 }
 
 /// The first line of the answer, and all of it.
+#[allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test may dial what it started, and stop at once"
+)]
 fn get(address: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();

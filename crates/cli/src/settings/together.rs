@@ -55,7 +55,7 @@ fn told(said: &Settings, error: &StartError) -> Mistake {
 
 /// Whose mistake it is. What was given by a variable alone says so itself.
 fn setting(said: &Settings, error: &StartError) -> Option<&'static Setting> {
-    let names = |setting: &&'static Setting, path: &Path| said.text(*setting).map(Path::new) == Some(path);
+    let names = |setting: &&'static Setting, path: &Path| said.text(setting).map(Path::new) == Some(path);
     let tokens = [&table::TOKEN_FILE, &table::WORKER_TOKEN_FILE, &table::SETUP_TOKEN_FILE];
     match error {
         StartError::NotLoopback { .. } => Some(&table::LISTEN),

@@ -53,7 +53,8 @@ async fn judged(says: fn() -> Result<Vec<IpAddr>, DnsError>) -> Result<(), NetEr
 
 #[tokio::test]
 async fn a_name_that_nobody_knows_here_is_the_proxys_matter() {
-    let unknown: [fn() -> Result<Vec<IpAddr>, DnsError>; 3] = [
+    type Says = fn() -> Result<Vec<IpAddr>, DnsError>;
+    let unknown: [Says; 3] = [
         || Err(DnsError::NoSuchName),
         || Err(DnsError::Io(std::io::Error::other("no nameservers"))),
         || Ok(vec![Ipv4Addr::new(8, 8, 8, 8).into()]),
