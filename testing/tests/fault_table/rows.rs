@@ -186,7 +186,8 @@ pub const ROWS: &[Row] = &[
     row(Hasty, Fault::Hang, DeadLetter("model_timeout"), 4),
     row(Hasty, Fault::Stall, DeadLetter("model_timeout"), 4),
     // Who has used up all its time is not asked for as long again.
-    row(Brief, Fault::Slow, DeadLetter("model_too_slow"), 1),
+    // On a busy machine its time may be over before the server has seen it.
+    row(Brief, Fault::Slow, DeadLetter("model_too_slow"), 1).any_calls(),
     row(Hasty, Fault::Hang, Well, 2).times(1),
     row(Hasty, Fault::Stall, Well, 2).times(1),
 
