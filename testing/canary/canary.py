@@ -190,7 +190,7 @@ class Scene:
         manifests = self.file("all.yaml", MANIFESTS.format(parrot=self.parrot_url))
         self.cli("apply", "-f", manifests)
         self.people()
-        told = [("hello", 0), ("FAIL", 3), ("LONG", 3), ("BREAK", 3), ("SHORT", 3)]
+        told = [("hello", 0), ("FAIL", 3), ("LONG", 3), ("BREAK", 4), ("SHORT", 3)]
         for agent, message, status in [(agent, *one) for agent in ("caller", "talker") for one in told]:
             task = f"{agent}-{message.lower()}"
             self.cli("run", agent, message, "--name", task, status=status)
