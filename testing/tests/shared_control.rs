@@ -148,6 +148,31 @@ async fn a_server_goes_on_when_its_store_is_put_back() {
     worker.stop().await;
 }
 
+/// Plans, credentials and quotas are made anew where resources have changed, though nobody tells of it (decision 39).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_tells_of_resources_that_changed() {
+    let place = Place::fresh().expect("PostgreSQL");
+    let (one, two) = two_servers_at(&place).await;
+    let resources = |server: &Stack| server.control.store().watch().borrow().resources;
+    // A server that has just come up tells of them for a while, since there may be changes that are on their way.
+    let mut quiet_since = one.runtime.monotonic();
+    let mut before = resources(&one);
+    while one.runtime.monotonic() < quiet_since + Duration::from_secs(5) {
+        let ready = one.control.store().watch().borrow().ready;
+        hinted(&one, |hint| hint.ready > ready).await;
+        if resources(&one) != before {
+            (before, quiet_since) = (resources(&one), one.runtime.monotonic());
+        }
+    }
+    let before = [&one, &two].map(resources);
+    // As a server does that is older, or whose notification is lost.
+    let visitor = place.visitor().await.expect("PostgreSQL");
+    visitor.execute("UPDATE resources SET version = version").await.expect("PostgreSQL");
+    for (server, before) in [&one, &two].into_iter().zip(before) {
+        hinted(server, |hint| hint.resources > before).await;
+    }
+}
+
 async fn hinted(server: &Stack, is_so: impl FnMut(&Hint) -> bool) {
     let mut hints = server.control.store().watch();
     let hinted = timeout(&*server.runtime, Duration::from_secs(60), hints.wait_for(is_so)).await;

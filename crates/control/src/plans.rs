@@ -39,6 +39,8 @@ struct Known {
     changes: u64,
     current: BTreeMap<(String, String), Planned>,
     stored: BTreeMap<BlobId, Arc<AgentPlan>>,
+    /// When plans were last put into the store by this server, by its clock.
+    put: BTreeMap<BlobId, Duration>,
 }
 
 /// An agent as its resources are now.
@@ -57,7 +59,7 @@ const ROOM: usize = 1024;
 
 impl Known {
     fn make_room(&mut self) {
-        if self.current.len() >= ROOM || self.stored.len() >= ROOM {
+        if self.current.len().max(self.stored.len()).max(self.put.len()) >= ROOM {
             *self = Known { changes: self.changes, ..Known::default() };
         }
     }
@@ -90,7 +92,7 @@ impl Control {
         let key = (namespace.to_owned(), agent.to_owned());
         let changes = {
             let known = self.plans.lock();
-            if let Some(plan) = known.current.get(&key).filter(|plan| !self.is_worn(plan)) {
+            if let Some(plan) = known.current.get(&key).filter(|plan| !self.is_worn(plan.put_at)) {
                 return Ok(plan.clone());
             }
             known.changes
@@ -99,17 +101,29 @@ impl Control {
         let bytes = serde_json::to_vec(&plan)
             .map_err(|error| ControlError::BadReference(format!("the plan can't be written: {error}")))?;
         let (id, bundle) = Bundle::blob(bytes, self.runtime.now());
-        let put_at = self.runtime.monotonic();
-        self.store_blob(bundle).await?;
+        let put_at = self.put_plan(id, bundle).await?;
         let planned = Planned { id, plan: Arc::new(plan), policies: policies.into(), put_at };
         let mut known = self.plans.lock();
         known.make_room();
+        known.put.insert(id, put_at);
         // Made of what was there before a change, it serves this one task and no other.
         if known.changes == changes {
             known.current.insert(key, planned.clone());
         }
         known.stored.insert(id, Arc::clone(&planned.plan));
         Ok(planned)
+    }
+
+    /// Stores a plan, unless it is what it was before something else changed: most changes change no plan. Says since when it is
+    /// there.
+    async fn put_plan(&self, id: BlobId, bundle: Bundle) -> Result<Duration, ControlError> {
+        let put_at = self.plans.lock().put.get(&id).copied();
+        if let Some(put_at) = put_at.filter(|put_at| !self.is_worn(*put_at)) {
+            return Ok(put_at);
+        }
+        let put_at = self.runtime.monotonic();
+        self.store_blob(bundle).await?;
+        Ok(put_at)
     }
 
     /// The same without storing it, for a task that is only tried.
@@ -126,8 +140,8 @@ impl Control {
     }
 
     /// It was put so long ago that it may be forgotten before a task names it.
-    fn is_worn(&self, plan: &Planned) -> bool {
-        let age = self.runtime.monotonic().saturating_sub(plan.put_at);
+    fn is_worn(&self, put_at: Duration) -> bool {
+        let age = self.runtime.monotonic().saturating_sub(put_at);
         self.config.keep_plans.is_some_and(|keep| is_worn(age, keep))
     }
 

@@ -100,6 +100,17 @@ END $$;
     r#"
 ALTER TABLE blobs ADD COLUMN put_at bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint;
 "#,
+    // Whether resources have changed is asked at every sweep, and answered by a number. A trigger raises it, so that it
+    // counts for servers too that do not know of it yet; and a sequence, since a row would make changes wait for each other.
+    // A session changes with every step, in its page if that has room.
+    r#"
+CREATE SEQUENCE resource_changes;
+CREATE FUNCTION note_resource_change() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM nextval(format('%I.resource_changes', TG_TABLE_SCHEMA)::regclass); RETURN NULL; END $$;
+CREATE TRIGGER note_change AFTER INSERT OR UPDATE OR DELETE ON resources
+    FOR EACH STATEMENT EXECUTE FUNCTION note_resource_change();
+ALTER TABLE sessions SET (fillfactor = 75);
+"#,
 ];
 
 /// So long a migration waits for a table. Whoever needs that table meanwhile waits behind it, so no longer than they can

@@ -28,6 +28,10 @@ const BEFORE_TRYING_AGAIN: Duration = Duration::from_millis(200);
 /// what it does: each notification would cost it a transaction, and wake only itself.
 const ALONE_AFTER: Duration = SWEEP.saturating_mul(4);
 
+/// A change is told again at each sweep for so long: its number rises before it can be read, by as much as the longest
+/// transaction takes. So is what may have changed before the first look.
+const CHANGING: Duration = Duration::from_secs(20);
+
 pub struct Notices {
     hints: watch::Sender<Hint>,
     /// What was committed here so far, for the others to hear of.
@@ -169,6 +173,8 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
     timely(&**runtime, ask(&client, &sql, &mut messages)).await?;
     let everything = Hint { ready: 1, due: 1, resources: 1, ..Hint::default() };
     timely(&**runtime, say_hello(&looking, notices)).await?;
+    let mut changes = Changes::default();
+    timely(&**runtime, changes.look(&looking, &**runtime)).await?;
     timely(&**runtime, look(&looking, notices, everything)).await?;
     let mut next_sweep = runtime.monotonic() + SWEEP;
     loop {
@@ -177,7 +183,8 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
             // Nobody has anything to say, or it does not get through.
             timely(&**runtime, ask(&client, "", &mut messages)).await?;
             timely(&**runtime, say_hello(&looking, notices)).await?;
-            timely(&**runtime, look(&looking, notices, everything)).await?;
+            let resources = timely(&**runtime, changes.look(&looking, &**runtime)).await?.into();
+            timely(&**runtime, look(&looking, notices, Hint { resources, ..everything })).await?;
             next_sweep = runtime.monotonic() + SWEEP;
             continue;
         }
@@ -189,6 +196,30 @@ async fn listen_once(options: &Options, runtime: &Arc<dyn Runtime>, notices: &No
             notices.heard_of_others(&**runtime);
             timely(&**runtime, look(&looking, notices, hint)).await?;
         }
+    }
+}
+
+/// Whether resources have changed, as far as sweeps see it. Whoever is told makes plans, credentials and quotas anew, which is
+/// too much for every sweep.
+#[derive(Default)]
+struct Changes {
+    number: Option<i64>,
+    /// On the monotonic clock.
+    told_until: Duration,
+}
+
+impl Changes {
+    async fn look(&mut self, connection: &Connection, runtime: &dyn Runtime) -> Result<bool, Failed> {
+        let sql = "SELECT last_value + is_called::int FROM resource_changes";
+        let row = connection.one(sql, &[]).await?;
+        let number = row.map(|row| row.try_get(0)).transpose()?;
+        let now = runtime.monotonic();
+        // At the first look too: the number may be ahead of a change that nobody will tell of.
+        if self.number != number {
+            self.told_until = now + CHANGING;
+        }
+        self.number = number;
+        Ok(now < self.told_until)
     }
 }
 
