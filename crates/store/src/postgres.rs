@@ -63,8 +63,27 @@ impl Options {
         let is_socket = |host: &Host| matches!(host, Host::Unix(_));
         let all_sockets = !database.get_hosts().is_empty() && database.get_hosts().iter().all(is_socket);
         database.ssl_mode(if all_sockets { SslMode::Disable } else { wanted.mode() });
+        notice_the_dead(&mut database);
         let (tls, schema) = (wanted.connector()?, "ostler".into());
         Ok(Self { database, tls, schema, writers: 2, readers: 8, planted: Planted::default() })
+    }
+}
+
+/// A firewall forgets connections that are idle, and tells nobody: unless the address says otherwise, each is looked after, and
+/// given up soon.
+fn notice_the_dead(database: &mut Config) {
+    let usual = Config::new();
+    if database.get_keepalives_idle() == usual.get_keepalives_idle() {
+        database.keepalives_idle(Duration::from_secs(15));
+    }
+    if database.get_keepalives_interval().is_none() {
+        database.keepalives_interval(Duration::from_secs(5));
+    }
+    if database.get_keepalives_retries().is_none() {
+        database.keepalives_retries(3);
+    }
+    if database.get_tcp_user_timeout().is_none() {
+        database.tcp_user_timeout(Duration::from_secs(30));
     }
 }
 
@@ -274,8 +293,12 @@ impl Store for PostgresStore {
                 query => read::read(&reader, &query).await,
             }
         };
-        let answer =
-            timely(&*self.runtime, answer).await.map_err(|error| StoreError::Read(error.to_string()))?;
+        let answer = timely(&*self.runtime, answer).await;
+        if let Err(Failed::Silent) = &answer {
+            // What became of this one has become of those that are as old, and each would be waited for as long.
+            self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        let answer = answer.map_err(|error| StoreError::Read(error.to_string()))?;
         self.give_back(reader);
         Ok(answer)
     }
@@ -307,10 +330,10 @@ impl Failed {
             | Failed::Held
             | Failed::Unfit(_)
             | Failed::Unsaid
-            | Failed::TooMany => true,
-            Failed::InTheWay | Failed::Database(_) | Failed::Silent | Failed::Commit(_) | Failed::Body(_) => {
-                false
-            }
+            | Failed::TooMany
+            // A row that a newer server wrote, perhaps.
+            | Failed::Body(_) => true,
+            Failed::InTheWay | Failed::Database(_) | Failed::Silent | Failed::Commit(_) => false,
         }
     }
 
