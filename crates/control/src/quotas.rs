@@ -108,14 +108,14 @@ impl Control {
 
     /// The lane of an agent's next run.
     pub(crate) fn lane(&self, namespace: &str, agent: &str, spec: &TaskSpec) -> Lane {
+        self.lane_now(&Lane { requires: requirements(spec), ..Lane::new(namespace, agent) })
+    }
+
+    /// The same lane, within the limits that hold now.
+    pub(crate) fn lane_now(&self, lane: &Lane) -> Lane {
         let known = self.quotas.known();
-        let of = |agent: Option<&str>| known.of(namespace, agent).concurrent;
-        Lane {
-            limit: of(Some(agent)),
-            capped: of(None).is_some(),
-            requires: requirements(spec),
-            ..Lane::new(namespace, agent)
-        }
+        let of = |agent: Option<&str>| known.of(&lane.namespace, agent).concurrent;
+        Lane { limit: of(Some(&lane.class)), capped: of(None).is_some(), ..lane.clone() }
     }
 
     /// Refuses a task more than there may be, with the time after which it is worth another try. Who holds the seat may

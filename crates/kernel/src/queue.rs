@@ -194,6 +194,9 @@ pub fn choose(
     for candidate in candidates {
         waiting.entry(candidate.namespace.clone()).or_default().push(candidate);
     }
+    if waiting.is_empty() {
+        return Vec::new();
+    }
     level(&waiting, served);
     let mut chosen = Vec::new();
     while chosen.len() < slots {
@@ -212,14 +215,21 @@ pub fn choose(
     chosen
 }
 
-/// Who was away has no claim on what it did not ask for: nobody starts lower than the least served of those
-/// that were here last time.
+/// So many namespaces are remembered. Past it those that don't wait are forgotten.
+const REMEMBERED: usize = 4096;
+
+/// Of those who wait together nobody is more than a turn ahead, unless somebody was away; and who was away has no claim on what
+/// it did not ask for. Who does not wait this time is remembered all the same: the claim of another worker sees other
+/// namespaces, and those it does not see must not begin anew.
 fn level(waiting: &BTreeMap<String, Vec<Candidate>>, served: &mut BTreeMap<String, u64>) {
-    let least = served.values().min().copied().unwrap_or(0);
-    served.retain(|namespace, _| waiting.contains_key(namespace));
+    if served.len() > REMEMBERED {
+        served.retain(|namespace, _| waiting.contains_key(namespace));
+    }
+    let known = waiting.keys().filter_map(|namespace| served.get(namespace));
+    let least = known.min().copied().unwrap_or(0);
     for namespace in waiting.keys() {
         let count = served.entry(namespace.clone()).or_insert(least);
-        *count -= least.min(*count);
+        *count = (*count).min(least + TURN);
     }
 }
 
@@ -271,6 +281,36 @@ mod tests {
         let first = choose_freely(both.clone(), 1, &mut served);
         let second = choose_freely(both.clone(), 1, &mut served);
         assert_ne!(first, second);
+    }
+
+    #[test]
+    fn a_claim_that_sees_others_or_nobody_does_not_take_turns_away() {
+        let mut served = BTreeMap::new();
+        let both = vec![candidate("a", 0, 1), candidate("b", 0, 2)];
+        let mut turns = Vec::new();
+        for n in 0..4 {
+            turns.extend(choose_freely(both.clone(), 1, &mut served));
+            choose_freely(Vec::new(), 1, &mut served);
+            choose_freely(vec![candidate("c", 0, 10 + n)], 1, &mut served);
+        }
+        let (a, b) = (both[0].run, both[1].run);
+        assert_eq!(turns, [a, b, a, b]);
+    }
+
+    #[test]
+    fn who_comes_back_neither_makes_up_for_it_nor_pays() {
+        let mut served = BTreeMap::new();
+        let (a, b) = (candidate("a", 0, 1), candidate("b", 0, 2));
+        let both = vec![a.clone(), b.clone()];
+        for (away, there) in [(&a, &b), (&b, &a)] {
+            choose_freely(both.clone(), 2, &mut served);
+            for _ in 0..100 {
+                choose_freely(vec![there.clone()], 1, &mut served);
+            }
+            let turns: Vec<_> = (0..20).flat_map(|_| choose_freely(both.clone(), 1, &mut served)).collect();
+            let n = turns.iter().filter(|run| **run == away.run).count();
+            assert!((9..=12).contains(&n), "{n} of twenty turns");
+        }
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl Control {
         let subject = subject(&view.task.request, &stage.agent);
         let key = view.task.request.session_key.clone();
         let session = self.session(&view.task.namespace, &subject, key).await.map_err(unavailable)?;
-        Ok(Some(Next { run: RunId::new(&*self.runtime), session }))
+        let lane = self.lane_now(&stage.lane);
+        Ok(Some(Next { run: RunId::new(&*self.runtime), session, lane }))
     }
 
     /// The run as this server knows it, or else as the store does.

@@ -10,6 +10,7 @@ use crate::{
     Bundle, Command, EventBody, Expect, RunId, Session, Timestamp, Write,
     bundle::WriteKey,
     message::Message,
+    queue::Lane,
     task::{Stage, accept::NewRun},
 };
 
@@ -19,6 +20,8 @@ pub struct Next {
     pub run: RunId,
     /// As read, or new (its version is 0 then).
     pub session: Session,
+    /// Where it waits, within the limits that hold now: those of when its task was accepted may be long gone.
+    pub lane: Lane,
 }
 
 impl RunView {
@@ -68,12 +71,13 @@ fn begin(
     next: Next,
     now: Timestamp,
 ) -> (Run, Session, Bundle) {
-    let Next { run, mut session } = next;
+    let Next { run, mut session, lane } = next;
     bundle = bundle.expect(Expect::Session { id: session.id, version: session.version });
     if let (0, Some(key)) = (session.version, &session.key) {
         let (namespace, subject) = (session.namespace.clone(), session.subject.clone());
         bundle = bundle.expect(Expect::SessionKey { namespace, subject, key: key.clone() });
     }
+    let stage = &Stage { lane, ..stage.clone() };
     let new =
         NewRun { id: run, task: view.task.id, request: &view.task.request, stage, message: Some(message) };
     let run = new.begin(&mut session, now);

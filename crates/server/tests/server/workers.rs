@@ -185,6 +185,24 @@ async fn no_more_runs_are_at_work_than_quotas_allow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_before_a_limit_is_handed_on_within_it() {
+    let place = super::systems::desk().await;
+    for name in ["one", "two", "three"] {
+        assert_eq!(place.post("/v1/tasks", &super::systems::task(name)).await.status, 201);
+    }
+    let mut worker = Worker::new(&place).await;
+    let port = place.server.worker_port();
+    let caller = register(&place, "w", Offer::of_slots(50)).await;
+    let held = [worker.claim().await, worker.claim().await, worker.claim().await];
+    quota(&place, "writers", json!({"agent": "writer", "max_concurrent": 1})).await;
+    for first in held {
+        worker.finish(first, "notes").await;
+    }
+    assert_eq!(claimed(&port, &caller, 1).await, 1, "three are ready");
+    assert_eq!(claimed(&port, &caller, 2).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_leaves_lets_the_next_one_in_at_once() {
     let place = Place::with_agent().await;
     quota(&place, "one", json!({"max_concurrent": 1})).await;

@@ -172,7 +172,8 @@ impl World {
     fn hand_on_to(&self, view: &RunView, output: &str, session: Session) -> (RunId, Bundle) {
         let run = RunId::from_parts(self.now(), 0, self.fresh());
         let (key, progress) = (next_write(view), answers(view, output));
-        let bundle = hand_on(view, key, &progress, output, Next { run, session }, self.now());
+        let lane = view.next_stage().map(|(stage, _)| stage.lane.clone()).expect("someone comes next");
+        let bundle = hand_on(view, key, &progress, output, Next { run, session, lane }, self.now());
         (run, bundle.expect("someone comes next"))
     }
 }

@@ -60,7 +60,9 @@ impl History<'_> {
         let run = new_id!(self, RunId);
         self.known.runs.push(run);
         self.known.sessions.push(session.id);
-        Ok(Next { run, session })
+        let stage = view.next_stage().map(|(stage, _)| stage);
+        let lane = stage.ok_or("nobody comes next")?.lane.clone();
+        Ok(Next { run, session, lane })
     }
 
     /// The key of the next write; now and then one of a former or a later holder, of a write that was made
