@@ -30,7 +30,10 @@ mod workers;
 
 use std::{sync::Arc, time::Duration};
 
-use ostler_kernel::{Bundle, Lease, Refusal, Runtime, Write, runtime::AbortOnDrop};
+use ostler_kernel::{
+    Bundle, Lease, Refusal, Runtime, Write,
+    runtime::{AbortOnDrop, BoxFuture},
+};
 use ostler_secrets::{KeyRing, Redactor};
 use ostler_store::{Claim, Committed, Store, StoreError};
 use ostler_telemetry::{Span, Telemetry};
@@ -191,10 +194,21 @@ impl Control {
         let is_ready = makes_ready(&bundle);
         let waiting = if is_ready { self.waiting.take() } else { None };
         let _unclaimed = (is_ready && waiting.is_none()).then(|| self.waiting.unclaimed());
-        let commit = self.store.commit(vec![bundle]);
+        let mut commit = self.store.commit(vec![bundle]);
         let results = match waiting {
-            // The store is told of both before it answers either.
-            Some(waiting) => tokio::join!(biased; commit, self.claim_for(waiting)).0,
+            Some(waiting) => {
+                let mut claim = self.claim_for(waiting);
+                // The store is told of both before it answers either. Who commits does not wait for a claim that has to
+                // wait for others.
+                tokio::select! {
+                    biased;
+                    results = &mut commit => {
+                        self.runtime.spawn("claim", claim).detach();
+                        results
+                    }
+                    () = &mut claim => commit.await,
+                }
+            }
             None => commit.await,
         };
         self.meter.committed(self.runtime.monotonic().saturating_sub(began));
@@ -224,11 +238,14 @@ impl Control {
         Claim { lease, slots, shares: self.quotas.shares(), now: self.runtime.now() }
     }
 
-    async fn claim_for(&self, waiting: WaitingClaim) {
+    fn claim_for(&self, waiting: WaitingClaim) -> BoxFuture<'static, ()> {
         let WaitingClaim { lease, slots, answer, .. } = waiting;
-        let claimed = self.store.claim(self.claim_of(lease, slots)).await;
-        // Nobody waits for it any more? Then its worker's next renewal frees what it was given.
-        drop(answer.send(claimed));
+        let (store, claim) = (Arc::clone(&self.store), self.claim_of(lease, slots));
+        Box::pin(async move {
+            let claimed = store.claim(claim).await;
+            // Nobody waits for it any more? Then its worker's next renewal frees what it was given.
+            drop(answer.send(claimed));
+        })
     }
 }
 

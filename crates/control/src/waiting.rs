@@ -81,9 +81,13 @@ impl Waiting {
         Place { waiting: self, number, answer }
     }
 
-    /// The one that has waited longest. Who takes it makes the claim, and answers.
+    /// The one that has waited longest. Who takes it makes the claim, and answers. Of a worker that asked again over another
+    /// connection it is the last one: there may be nobody any more at the other end of those before it.
     pub fn take(&self) -> Option<WaitingClaim> {
-        self.lock().pop_front()
+        let mut claims = self.lock();
+        let longest = claims.front()?.lease.worker.clone();
+        let place = claims.iter().rposition(|claim| claim.lease.worker == longest)?;
+        claims.remove(place)
     }
 
     /// Held by a commit that makes something ready and takes no claim along.
@@ -197,7 +201,8 @@ mod tests {
     #[tokio::test]
     async fn who_waits_longest_is_taken_along_and_answered() {
         let waiting = Waiting::default();
-        let (first, second) = (waiting.join(lease(1), 4), waiting.join(lease(2), 4));
+        let other = Lease { worker: "other".into(), ..lease(2) };
+        let (first, second) = (waiting.join(lease(1), 4), waiting.join(other, 4));
         let taken = waiting.take().expect("someone waits");
         assert_eq!((taken.lease, taken.slots), (lease(1), 4));
         taken.answer.send(Ok(Vec::new())).expect("it is awaited");
@@ -205,6 +210,19 @@ mod tests {
         assert!(matches!(waited, Waited::Answered(Ok(claimed)) if claimed.is_empty()));
         drop(second);
         assert!(waiting.take().is_none(), "who is gone does not wait");
+    }
+
+    #[tokio::test]
+    async fn of_a_worker_that_asks_again_the_last_one_is_taken_along() {
+        let waiting = Waiting::default();
+        let (dead, other) =
+            (waiting.join(lease(1), 1), waiting.join(Lease { worker: "other".into(), ..lease(1) }, 1));
+        let again = waiting.join(lease(1), 1);
+        waiting.take().unwrap().answer.send(Ok(Vec::new())).unwrap();
+        assert!(matches!(again.wait(&runtime(), LONG, pending::<()>()).await, Waited::Answered(_)));
+        assert!(matches!(dead.wait(&runtime(), Duration::ZERO, pending::<()>()).await, Waited::TimeIsUp));
+        assert_eq!(waiting.take().unwrap().lease.worker, "other");
+        drop(other);
     }
 
     #[tokio::test]
