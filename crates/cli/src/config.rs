@@ -121,6 +121,11 @@ impl Written {
         self.named_data(&variable)
     }
 
+    /// The server that this command names by its flag.
+    pub fn flagged_server(&self) -> Option<String> {
+        by_flag("--server", self.server.as_deref()).map(|said| said.text)
+    }
+
     /// The server that was named, if one was.
     pub fn named_server(&self) -> Option<String> {
         self.said_server(&variable).map(|said| said.text)

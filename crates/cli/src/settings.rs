@@ -170,6 +170,16 @@ impl Settings {
         self.0.get(setting.key).map(|said| said.text.as_str())
     }
 
+    pub fn is_by_flag(&self, setting: &'static Setting) -> bool {
+        self.0.get(setting.key).is_some_and(|said| matches!(said.source, Source::Flag(_)))
+    }
+
+    /// What a variable holds that otherwise stands in a file. A flag that names the file goes first, as everywhere.
+    pub fn held_by(&self, variable: &str, file: &'static Setting) -> Option<String> {
+        let held = || env::var(variable).ok().filter(|text| !text.trim().is_empty());
+        if self.is_by_flag(file) { None } else { held() }
+    }
+
     /// What was checked can be read.
     pub fn get<T: FromStr>(&self, setting: &'static Setting) -> Option<T> {
         self.text(setting)?.parse().ok()

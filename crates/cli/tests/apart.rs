@@ -100,6 +100,24 @@ fn a_worker_says_what_keeps_it_out() {
 }
 
 #[test]
+fn flags_go_before_variables_for_servers_and_tokens_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let wrong = folder.path().join("wrong");
+    fs::write(&wrong, "wrong").unwrap();
+    let right = fs::read_to_string(folder.path().join(".ostler/worker-token")).unwrap();
+    let worker = |arguments: &[&str]| {
+        let variables = [("OSTLER_SERVER", "http://127.0.0.1:9"), ("OSTLER_WORKER_TOKEN", right.trim())];
+        run(ostler(folder.path()).arg("worker").args(arguments).envs(variables))
+    };
+    let (url, wrong) = (server.url(), wrong.to_str().unwrap());
+    // Whoever is refused has come to the server of the flag, with the token of the flag.
+    worker(&["--servers", &url, "--worker-token-file", wrong]).failed(7, &["refused", &url]);
+    worker(&["--servers", &url, "--token", "wrong"]).failed(7, &["refused", &url]);
+    drop(server);
+}
+
+#[test]
 fn who_loses_its_name_to_another_worker_stays_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let server = Up::server(folder.path(), "127.0.0.1:0");

@@ -24,7 +24,7 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The token for workers; others on this machine may see it here, OSTLER_WORKER_TOKEN or a file hides it
-    #[arg(long, value_name = "TOKEN", env = WORKER_TOKEN, hide_env_values = true)]
+    #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
     #[command(flatten)]
@@ -122,14 +122,14 @@ async fn show_figures(
     })
 }
 
-/// Those that were named; or else the one that runs in this folder.
+/// Those that were named, by flags first; or else the one that runs in this folder.
 fn servers(settings: &Settings, app: &App) -> Result<Vec<ServerAddress>, CommandError> {
-    let named = match app.written.named_server() {
-        Some(server) => server,
-        None => match settings.text(&table::SERVERS) {
-            Some(servers) => servers.to_owned(),
-            None => app.written.server_here()?,
-        },
+    let many = || settings.text(&table::SERVERS).map(str::to_owned);
+    let many_by_flag = || many().filter(|_| settings.is_by_flag(&table::SERVERS));
+    let named = app.written.flagged_server().or_else(many_by_flag).or_else(|| app.written.named_server());
+    let named = match named.or_else(many) {
+        Some(servers) => servers,
+        None => app.written.server_here()?,
     };
     let parse = |part: &str| {
         part.parse()
@@ -139,6 +139,7 @@ fn servers(settings: &Settings, app: &App) -> Result<Vec<ServerAddress>, Command
 }
 
 fn token(given: Option<String>, settings: &Settings, app: &App) -> Result<String, CommandError> {
+    let given = given.or_else(|| settings.held_by(WORKER_TOKEN, &table::WORKER_TOKEN_FILE));
     if let Some(token) = given.filter(|token| !token.trim().is_empty()) {
         return Ok(token.trim().to_owned());
     }

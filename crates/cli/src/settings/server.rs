@@ -1,6 +1,6 @@
 //! The settings of a server: what they come to.
 
-use std::{env, net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf};
 
 use ostler_server::{Limits, SecretText, ServerConfig, SetupToken, StartError, StoreAddress, TlsFiles};
 use ostler_spec::GoDuration;
@@ -24,9 +24,9 @@ pub fn config(settings: &Settings) -> ServerConfig {
             .unwrap_or_default(),
         token_file: file(&table::TOKEN_FILE),
         worker_token_file: file(&table::WORKER_TOKEN_FILE),
-        setup_token: env::var(SETUP_TOKEN).ok().filter(|token| !token.is_empty()).map(SetupToken::new),
+        setup_token: settings.held_by(SETUP_TOKEN, &table::SETUP_TOKEN_FILE).map(SetupToken::new),
         setup_token_file: file(&table::SETUP_TOKEN_FILE),
-        secret_key: env::var(SECRET_KEY).ok().filter(|key| !key.trim().is_empty()).map(SecretText::new),
+        secret_key: settings.held_by(SECRET_KEY, &table::SECRET_KEY_FILE).map(SecretText::new),
         secret_key_file: file(&table::SECRET_KEY_FILE),
         session_ttl: lasts(&table::SESSION_TTL).unwrap_or(usual.session_ttl),
         limits: limits(settings),
