@@ -2,9 +2,13 @@
 
 mod admission;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use ostler_kernel::queue::{Lane, Requirements, Share, Shares};
+use ostler_kernel::queue::{self, Lane, Requirements, Share, Shares};
 use ostler_spec::{Kind, QuotaSpec, Spec, TaskSpec};
 use ostler_store::StoreExt;
 use tokio::sync::watch;
@@ -16,7 +20,13 @@ use crate::{Control, ControlError};
 pub struct Quotas {
     known: watch::Sender<Arc<Known>>,
     admissions: Admissions,
+    /// How many runs of which agent may be at work, as this server has written it to the store. Claims hold to what
+    /// stands there.
+    written: Mutex<BTreeMap<AgentName, u32>>,
 }
+
+/// With its namespace.
+type AgentName = (String, String);
 
 #[derive(Debug, Default)]
 pub struct Known {
@@ -55,6 +65,10 @@ impl Quotas {
 
     fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known.borrow())
+    }
+
+    fn written(&self) -> BTreeMap<AgentName, u32> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Most changes of resources are nothing to them.
@@ -103,6 +117,20 @@ impl Control {
             }
         }
         self.quotas.replace(limits);
+        self.write_limits().await
+    }
+
+    /// Has the limits of agents hold for what waits already, too. Each server writes what it has heard of, so that one that
+    /// heard late, and accepted something meanwhile, puts right what it wrote then.
+    async fn write_limits(&self) -> Result<(), ControlError> {
+        let (before, now) = (self.quotas.written(), self.quotas.known().agents());
+        let gone = before.keys().filter(|agent| !now.contains_key(*agent)).map(|agent| (agent, None));
+        let there = now.iter().filter(|(agent, limit)| before.get(*agent) != Some(*limit));
+        for ((namespace, agent), limit) in gone.chain(there.map(|(agent, limit)| (agent, Some(*limit)))) {
+            // It expects nothing, so nothing refuses it.
+            drop(self.commit(queue::limit(namespace, agent, limit)).await?);
+        }
+        *self.quotas.written.lock().unwrap_or_else(PoisonError::into_inner) = now;
         Ok(())
     }
 
@@ -201,6 +229,14 @@ impl Known {
         let mut limited = vec![of(None), of(Some(agent))];
         limited.retain(|(_, limits)| limits.per_minute.is_some() || limits.queued.is_some());
         limited
+    }
+
+    /// How many runs of which agent may be at work, where that is limited.
+    fn agents(&self) -> BTreeMap<AgentName, u32> {
+        let agent = |((namespace, agent), limits): (&Scope, &Limits)| {
+            Some(((namespace.clone(), agent.clone()?), limits.concurrent?))
+        };
+        self.limits.iter().filter_map(agent).collect()
     }
 
     fn of(&self, namespace: &str, agent: Option<&str>) -> Limits {

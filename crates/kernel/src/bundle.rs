@@ -42,6 +42,7 @@ pub enum Command {
     Register,
     Renew,
     Stand,
+    Limit,
     Apply,
     Delete,
     PutBlob,
@@ -132,6 +133,12 @@ pub enum Write {
     Standing {
         worker: String,
         standing: Standing,
+    },
+    /// So many runs of a class may hold a lease at once, those included that wait already.
+    Limit {
+        namespace: String,
+        class: String,
+        limit: Option<u32>,
     },
     Resource(StoredResource),
     DeleteResource(ResourceKey),

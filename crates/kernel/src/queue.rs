@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunId, Timestamp};
+use crate::{Bundle, Command, RunId, Timestamp, Write};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,6 +73,12 @@ impl Lane {
     pub fn is_limited(&self) -> bool {
         self.limit.is_some() || self.capped
     }
+}
+
+/// Someone decides how many runs of a class may hold a lease at once. Those that hold one keep it.
+pub fn limit(namespace: &str, class: &str, limit: Option<u32>) -> Bundle {
+    let (namespace, class) = (namespace.to_owned(), class.to_owned());
+    Bundle::new(Command::Limit).write(Write::Limit { namespace, class, limit })
 }
 
 /// What a run asks of a worker.

@@ -28,6 +28,7 @@ pub fn text_of(write: &Write) -> serde_json::Result<String> {
         | Write::ForgetWorker { .. }
         | Write::Renewal { .. }
         | Write::Standing { .. }
+        | Write::Limit { .. }
         | Write::DeleteResource(_)
         | Write::Blob { .. }
         | Write::ForgetBlob { .. } => Ok(String::new()),

@@ -129,6 +129,7 @@ impl Fact {
             | Write::Worker(_)
             | Write::Renewal { .. }
             | Write::Standing { .. }
+            | Write::Limit { .. }
             | Write::DeleteResource(_)
             | Write::ForgetBlob { .. } => return None,
         })

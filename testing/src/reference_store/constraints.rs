@@ -47,6 +47,7 @@ fn has_room(tables: &Tables, before: &[Write], write: &Write) -> bool {
         | Write::ForgetWorker { .. }
         | Write::Renewal { .. }
         | Write::Standing { .. }
+        | Write::Limit { .. }
         | Write::Resource(_)
         | Write::DeleteResource(_)
         | Write::Blob { .. }

@@ -96,6 +96,10 @@ impl Tables {
                     worker.standing = standing;
                 }
             }
+            Write::Limit { namespace, class, limit } => {
+                self.times_ready += 1;
+                self.classes.insert((namespace, class), limit);
+            }
             Write::Renewal { worker, counter } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.counter = worker.counter.max(counter);

@@ -153,7 +153,7 @@ fn rows_of(write: &Write) -> Vec<Row> {
         Write::Input(input) => vec![Row::Inputs(input.task)],
         Write::Worker(worker) => vec![Row::Worker(worker.name.clone()), Row::Counter(worker.name.clone())],
         Write::Renewal { worker, .. } => vec![Row::Counter(worker.clone())],
-        Write::Standing { .. } => Vec::new(),
+        Write::Standing { .. } | Write::Limit { .. } => Vec::new(),
         Write::Resource(resource) => vec![Row::Resource(resource.key.clone())],
         Write::DeleteResource(key) => vec![Row::Resource(key.clone())],
         Write::Task(_)

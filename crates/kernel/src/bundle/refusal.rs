@@ -84,6 +84,7 @@ impl Clash {
             | Write::ForgetWorker { .. }
             | Write::Renewal { .. }
             | Write::Standing { .. }
+            | Write::Limit { .. }
             | Write::Resource(_)
             | Write::DeleteResource(_)
             | Write::Blob { .. }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use ostler_kernel::{
     RunId, RunTag, StepKind, TaskState,
     event::EventBody,
-    queue::Priority,
+    queue::{self, Priority},
     run::{blocker::BlockerKind, take_over::Cause},
+    worker::Offer,
 };
 
 use super::world::World;
@@ -140,6 +141,24 @@ pub async fn the_last_limit_of_a_lane_counts(world: World) {
     assert_eq!(worker.claim(9).await.len(), 0);
     world.ask().in_class("small", None).accept().await;
     assert_eq!(worker.claim(9).await.len(), 2);
+}
+
+pub async fn a_limit_counts_for_what_waits_already(world: World) {
+    for _ in 0..3 {
+        world.ask().in_class("small", None).accept().await;
+        world.ask().in_class("small", None).requiring("eu").accept().await;
+    }
+    world.ask().in_class("large", None).accept().await;
+    let offer = Offer { region: "eu".into(), ..Offer::default() };
+    let worker = world.worker_offering("w", offer).await;
+    let mut ready = world.store.watch().borrow().ready;
+    for (limit, n_more) in [(Some(2), 3), (Some(3), 1), (Some(1), 0), (None, 3)] {
+        world.must(queue::limit("default", "small", limit)).await;
+        let hint = world.store.watch().borrow().ready;
+        assert!(hint > ready, "whoever waits for a run looks again");
+        ready = hint;
+        assert_eq!(worker.claim(9).await.len(), n_more, "{limit:?}");
+    }
 }
 
 pub async fn a_full_lane_holds_up_nobody_else(world: World) {

@@ -115,6 +115,7 @@ impl<'a> Along<'a> {
             && fresh.values().all(is_open)
             && !asked.is_sent_again
             && asked.n_lanes <= MAX_LANES
+            && !touched.has_limits
             && !asked.ready.iter().any(|ready| touched.holds(ready));
         let open = asked.ready.iter().map(|ready| ready.candidate.clone());
         let mut candidates: Candidates = open.map(|candidate| (candidate, Requirements::default())).collect();
@@ -205,6 +206,8 @@ struct Touched {
     tasks: BTreeSet<TaskId>,
     sessions: BTreeSet<SessionId>,
     workers: BTreeSet<String>,
+    /// Lanes are not what they were when they were asked for.
+    has_limits: bool,
 }
 
 impl Touched {
@@ -233,6 +236,7 @@ fn touched(rows: &[Row<'_>]) -> (BTreeMap<RunId, Claimed>, Touched) {
             Write::Worker(Worker { name, .. }) | Write::Standing { worker: name, .. } => {
                 touched.workers.insert(name.clone());
             }
+            Write::Limit { .. } => touched.has_limits = true,
             _ => {}
         }
     }

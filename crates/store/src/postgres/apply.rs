@@ -48,6 +48,10 @@ const PUT_LANE: &str = "WITH changed AS (SELECT WHERE NOT EXISTS (SELECT FROM la
         AND coalesce(pool, class) = $4 AND class <> $2 AND slots IS DISTINCT FROM $3) \
     INSERT INTO lanes (namespace, class, slots, pool, requires) SELECT $1, $2, $3, $4, $5 FROM changed \
     ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots";
+/// The lanes of a class are locked in the order in which claims lock them.
+const LIMIT_CLASS: &str = "UPDATE lanes SET slots = $3 FROM (SELECT id FROM lanes \
+        WHERE namespace = $1 AND coalesce(pool, class) = $2 AND slots IS DISTINCT FROM $3 ORDER BY id FOR UPDATE) AS changed \
+    WHERE lanes.id = changed.id";
 const INSERT_RUN: &str = "INSERT INTO runs (id, state, epoch, journal, write_epoch, write_number, rank, due, live, ended, \
         worker, incarnation, claim, body, task, session, place, lane) \
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, lanes.id \
@@ -97,12 +101,13 @@ const PUT_BLOB: &str = "INSERT INTO blobs (id, bytes, put_at) VALUES ($1, $2, $3
     SET put_at = excluded.put_at WHERE blobs.put_at < excluded.put_at";
 const FORGET_BLOB: &str = "DELETE FROM blobs WHERE id = $1 AND put_at <= $2";
 
-const ALL: [&str; 25] = [
+const ALL: [&str; 26] = [
     FORGET_SESSION,
     FORGET_WORKER,
     INSERT_TASK,
     UPDATE_TASK,
     PUT_LANE,
+    LIMIT_CLASS,
     INSERT_RUN,
     UPDATE_RUN,
     PROGRESS_RUN,
@@ -271,6 +276,10 @@ fn calls<'a>(&Put { row, is_new, .. }: &Put<'a>) -> Result<Calls<'a>, Failed> {
         Write::Standing { worker, standing } => {
             vec![(Call::new(STAND, [worker.into(), standing.name().into()]), false)]
         }
+        Write::Limit { namespace, class, limit } => {
+            let values = [namespace.into(), class.into(), limit.map(i64::from).into()];
+            vec![(Call::new(LIMIT_CLASS, values), false)]
+        }
         Write::Resource(resource) => vec![(put_resource(resource, text, row.is_made), false)],
         Write::DeleteResource(ResourceKey { kind, namespace, name }) => {
             vec![(Call::new(DELETE_RESOURCE, [kind.into(), namespace.into(), name.into()]), false)]
@@ -408,7 +417,7 @@ fn put_resource<'a>(resource: &'a StoredResource, body: &'a str, is_made: bool) 
 /// What the writes tell those who watch.
 pub fn raise(hint: &mut Hint, write: &Write) {
     match write {
-        Write::Standing { .. } => hint.ready += 1,
+        Write::Standing { .. } | Write::Limit { .. } => hint.ready += 1,
         Write::NewRun(run) | Write::Run(run) => {
             hint.ready += u64::from(makes_claimable(run));
             hint.due += u64::from(due(run).is_some());

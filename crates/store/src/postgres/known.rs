@@ -149,6 +149,7 @@ impl Known {
                 Write::Task(_)
                 | Write::Event { .. }
                 | Write::Standing { .. }
+                | Write::Limit { .. }
                 | Write::Blocker(_)
                 | Write::Archive { .. }
                 | Write::Blob { .. }

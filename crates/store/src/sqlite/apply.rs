@@ -105,6 +105,11 @@ fn put(connection: &Connection, write: &Write, text: &str, effects: &mut Effects
             // Who may claim again looks at once.
             effects.hint.ready += 1;
         }
+        Write::Limit { namespace, class, limit } => {
+            limit_class(connection, namespace, class, *limit)?;
+            // It may let someone in.
+            effects.hint.ready += 1;
+        }
         Write::Resource(resource) => {
             put_resource(connection, resource, text)?;
             effects.hint.resources += 1;
@@ -235,10 +240,19 @@ fn put_lane(connection: &Connection, run: &Run) -> rusqlite::Result<i64> {
         ON CONFLICT (namespace, class) DO UPDATE SET slots = excluded.slots RETURNING id";
     let params = params![lane.namespace, key, lane.limit, lane.class, requires];
     let id = connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))?;
-    // The limit is the class's: it holds for all of its lanes.
-    let sql = "UPDATE lanes SET slots = ?3 WHERE namespace = ?1 AND pool = ?2 AND slots IS NOT ?3";
-    execute(connection, sql, params![lane.namespace, lane.class, lane.limit])?;
+    limit_class(connection, &lane.namespace, &lane.class, lane.limit)?;
     Ok(id)
+}
+
+/// The limit is the class's: it holds for all of its lanes.
+fn limit_class(
+    connection: &Connection,
+    namespace: &str,
+    class: &str,
+    limit: Option<u32>,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE lanes SET slots = ?3 WHERE namespace = ?1 AND pool = ?2 AND slots IS NOT ?3";
+    execute(connection, sql, params![namespace, class, limit]).map(drop)
 }
 
 fn progress_run(connection: &Connection, run: &Run, body: &str) -> rusqlite::Result<()> {

@@ -19,6 +19,7 @@ impl History<'_> {
             75..80 => self.take_over().await,
             80..83 => self.register().await.map(Some),
             83 => self.stand().await.map(Some),
+            84 if self.dice.one_in(3) => Ok(Some(self.limit())),
             84 => self.renew().await.map(Some),
             85 => Ok(self.archive()),
             86 if self.dice.one_in(3) => self.forget_worker().await,

@@ -7,7 +7,7 @@ use ostler_kernel::{
     Worker, Write,
     conversation::Context,
     event::Change,
-    queue::{Lane, Priority, Requirements},
+    queue::{self, Lane, Priority, Requirements},
     resource::{self, ResourceKey, StoredResource},
     retry::{Jitter, RetryPolicy},
     run::{cancel, wake},
@@ -34,6 +34,8 @@ pub(super) const TASK_NAMES: [&str; 3] = ["report", "Report", "naïve"];
 pub(super) const TASK_KEYS: [&str; 3] = ["once", "twice", ""];
 pub(super) const KINDS: [&str; 2] = ["Agent", "Tool"];
 pub(super) const WORKERS: [&str; 3] = ["one", "two", "three"];
+const CLASSES: [&str; 2] = ["small", "large"];
+const LIMITS: [Option<u32>; 5] = [None, Some(0), Some(1), Some(2), Some(3)];
 pub(super) const SUBJECT: &str = "helper";
 
 macro_rules! new_id {
@@ -60,8 +62,8 @@ impl History<'_> {
         let (task, run) = (new_id!(self, TaskId), new_id!(self, RunId));
         let any_name = format!("task-{}", self.known.tasks.len());
         let name = if self.dice.one_in(8) { self.dice.word(&TASK_NAMES) } else { any_name };
-        let class = self.dice.word(&["small", "large"]);
-        let limit = self.dice.pick(&[None, Some(0), Some(1), Some(2), Some(3)]).flatten();
+        let class = self.dice.word(&CLASSES);
+        let limit = self.dice.pick(&LIMITS).flatten();
         let region = self.dice.pick(&[None, None, None, Some("eu")]).flatten().map(str::to_owned);
         let requires = Requirements { region, ..Requirements::default() };
         let lane = Lane { limit, requires, ..Lane::new(session.namespace.clone(), class) };
@@ -128,6 +130,7 @@ impl History<'_> {
             retry: RetryPolicy { max_attempts, backoff_ms: 500, max_backoff_ms: 4000, jitter },
             whole_retry: (max_attempts == 3)
                 .then(|| RetryPolicy { max_attempts: 2, ..RetryPolicy::default() }),
+            non_retryable: Vec::new(),
             max_turns: max_attempts,
             session_key: None,
             idempotency_key: dice.one_in(6).then(|| dice.word(&TASK_KEYS)),
@@ -290,6 +293,12 @@ impl History<'_> {
         let standings = [Standing::Open, Standing::Open, Standing::Cordoned, Standing::Draining];
         let standing = self.dice.pick(&standings).unwrap_or_default();
         Ok(worker::stand(&row, standing))
+    }
+
+    /// Someone decides about a class.
+    pub(super) fn limit(&mut self) -> Bundle {
+        let (namespace, class) = (self.dice.word(&NAMESPACES), self.dice.word(&CLASSES));
+        queue::limit(&namespace, &class, self.dice.pick(&LIMITS).flatten())
     }
 
     pub(super) async fn renew(&mut self) -> Result<Bundle, String> {

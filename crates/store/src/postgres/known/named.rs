@@ -77,6 +77,7 @@ impl Named {
             Write::DeleteResource(key) => self.resources.extend([key.clone()]),
             Write::NewTask(_)
             | Write::NewRun(_)
+            | Write::Limit { .. }
             | Write::Blocker(_)
             | Write::Blob { .. }
             | Write::ForgetBlob { .. } => {}
