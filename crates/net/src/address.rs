@@ -42,21 +42,25 @@ pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressK
     }
 }
 
-/// Scaleway, Tencent, Alibaba, Oracle, and the Azure host agent, which has a public address. What nearly all others
-/// share is a whole range, below.
-const METADATA_V4: [Ipv4Addr; 5] = [
+/// Scaleway, Tencent, Alibaba, Volcengine, UCloud, Oracle, and the Azure host agent, which has a public address. What
+/// nearly all others share is a whole range, below.
+const METADATA_V4: [Ipv4Addr; 7] = [
     Ipv4Addr::new(169, 254, 42, 42),
     Ipv4Addr::new(169, 254, 0, 23),
     Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(100, 96, 0, 96),
+    Ipv4Addr::new(100, 80, 80, 80),
     Ipv4Addr::new(192, 0, 0, 192),
     Ipv4Addr::new(168, 63, 129, 16),
 ];
 
-/// Google, Scaleway, Oracle, OpenStack. Amazon has a range.
-const METADATA_V6: [Ipv6Addr; 4] = [
+/// Google, Scaleway, Oracle, Akamai (Linode), Alibaba, OpenStack. Amazon has a range.
+const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200),
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
