@@ -106,8 +106,7 @@ fn permitted_tool<'a>(
     name: &str,
     agent: &'a AgentSpec,
 ) -> Option<&'a Reference> {
-    let is_meant =
-        rule.target_agents.is_empty() || rule.target_agents.iter().any(|target| target.name == name);
+    let is_meant = rule.holds_for(name);
     let subject = rule.tool_ref.as_ref().unwrap_or(own);
     let is_free = |tool: &Reference| agent.allowed_tools.contains(tool);
     let tools = agent.tools.iter().filter(|tool| tool.name == subject.name && !is_free(tool));

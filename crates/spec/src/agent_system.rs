@@ -43,14 +43,14 @@ pub struct GraphNode {
     /// The agents behind this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
-    /// What to wait for where several agents send here; where they don't, anything but the default is refused.
+    /// What to wait for where several agents send here; where they don't, it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<Join>,
     /// Agents that this one may hand parts of its work to, each as an edge or by its name alone.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "restore_delegates")]
     #[schemars(with = "Vec<Delegate>")]
     pub delegates: Vec<Edge>,
-    /// What to wait for of the delegates; where there are none, anything but the default is refused.
+    /// What to wait for of the delegates; where there are none, it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delegate_join: Option<Join>,
     /// Asks a person to look at this agent's result before it goes on.
@@ -102,7 +102,7 @@ fn restore_delegates<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<E
 pub struct Join {
     /// Whether all who send must have sent.
     pub mode: JoinMode,
-    /// So many of those who send must have sent; 0 is not set.
+    /// So many of those who send must have sent, or all where there are fewer; 0 is not set.
     pub quorum_count: u32,
     /// This share of those who send must have sent, in percent; 0 is not set.
     pub quorum_percent: u32,
@@ -133,7 +133,7 @@ pub struct Review {
     /// Whether the agent may be sent back to its work.
     #[serde(default = "yes")]
     pub allow_request_changes: bool,
-    /// How often it may be.
+    /// How often it may be; 0 is the default.
     #[serde(default = "review_cycles")]
     pub max_review_cycles: u32,
 }
@@ -273,6 +273,6 @@ fn read_review(fields: &mut Fields<'_, '_>) -> Review {
         reason: fields.optional("reason"),
         ttl: fields.positive_duration("ttl").unwrap_or_else(review_ttl),
         allow_request_changes: fields.flag("allow_request_changes").unwrap_or(true),
-        max_review_cycles: fields.count("max_review_cycles", 1).unwrap_or_else(review_cycles),
+        max_review_cycles: fields.count_or_default("max_review_cycles").unwrap_or_else(review_cycles),
     }
 }

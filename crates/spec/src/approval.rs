@@ -86,7 +86,7 @@ pub struct TaskApprovalSpec {
     /// Whether the agent may be sent back to its work.
     #[serde(default = "yes")]
     pub allow_request_changes: bool,
-    /// How often it may be.
+    /// How often it may be; 0 is the default.
     #[serde(default = "review_cycles")]
     pub max_review_cycles: u32,
     /// The how manyeth look this is.
@@ -98,7 +98,7 @@ pub struct TaskApprovalSpec {
     /// What is to be looked at: text, or any value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// How to show it.
+    /// How to show it; by default text, or json where it is more than text.
     #[serde(default)]
     pub output_format: OutputFormat,
     /// What the engine needs to go on.
@@ -110,6 +110,14 @@ pub struct TaskApprovalSpec {
 choice! { CheckpointType { #[default] AgentOutput = "agent_output", TaskOutput = "task_output" } }
 
 choice! { OutputFormat { #[default] Text = "text", Json = "json" } }
+
+/// As it is shown unless it is said.
+fn format_of(output: Option<&Json>) -> OutputFormat {
+    match output {
+        None | Some(Json::Null | Json::String(_)) => OutputFormat::Text,
+        Some(Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => OutputFormat::Json,
+    }
+}
 
 fn yes() -> bool {
     true
@@ -130,6 +138,7 @@ impl Declared for TaskApprovalSpec {
     const SUMMARY: &'static str = "An output that waits for a person's word.";
 
     fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let output = fields.anything("output");
         Self {
             task_ref: fields.required("task_ref"),
             checkpoint_id: fields.required("checkpoint_id"),
@@ -138,11 +147,11 @@ impl Declared for TaskApprovalSpec {
             reason: fields.verbatim("reason"),
             ttl: fields.positive_duration("ttl").unwrap_or(TTL),
             allow_request_changes: fields.flag("allow_request_changes").unwrap_or_else(yes),
-            max_review_cycles: fields.count("max_review_cycles", 1).unwrap_or_else(review_cycles),
-            review_cycle: fields.count("review_cycle", 1).unwrap_or_else(first_cycle),
+            max_review_cycles: fields.count_or_default("max_review_cycles").unwrap_or_else(review_cycles),
+            review_cycle: fields.count_or_default("review_cycle").unwrap_or_else(first_cycle),
             supersedes: fields.optional("supersedes"),
-            output: fields.anything("output"),
-            output_format: fields.optional("output_format").unwrap_or_default(),
+            output_format: fields.optional("output_format").unwrap_or_else(|| format_of(output.as_ref())),
+            output,
             resume_context: fields.json_object("resume_context"),
         }
     }

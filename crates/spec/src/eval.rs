@@ -74,7 +74,7 @@ impl Declared for EvalDatasetSpec {
             samples: fields.objects("samples", |fields| Sample {
                 name: fields.required("name"),
                 input: fields.strings("input"),
-                expected: fields.optional_child("expected", condition::read),
+                expected: fields.meant_child("expected", condition::read),
                 scoring: fields.optional_child("scoring", read_scoring),
             }),
         };
@@ -128,7 +128,7 @@ pub struct EvalRunSpec {
     /// How samples are scored.
     #[serde(default)]
     pub scoring: Scoring,
-    /// Samples at once.
+    /// Samples at once; 0 is the default.
     #[serde(default = "five")]
     pub concurrency: u32,
     /// For each sample.
@@ -173,7 +173,7 @@ impl Declared for EvalRunSpec {
                 model_ref: fields.optional("model_ref"),
             }),
             scoring: fields.child("scoring", read_scoring),
-            concurrency: fields.count("concurrency", 1).unwrap_or_else(five),
+            concurrency: fields.count_or_default("concurrency").unwrap_or_else(five),
             timeout: fields.positive_duration("timeout"),
             labels: fields.strings("labels"),
             suspended: fields.flag("suspended").unwrap_or(false),

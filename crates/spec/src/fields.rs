@@ -103,6 +103,21 @@ impl<'r, 'n> Fields<'r, 'n> {
         Some(self.within(entry, |reader| object(reader, &entry.value, entry.at, read)))
     }
 
+    /// The same where it must say something: other systems write a block out wherever it could stand.
+    pub fn meant_child<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Fields<'_, '_>) -> T,
+    ) -> Option<T> {
+        let is_meant =
+            self.entries.iter().any(|entry| same_name(&entry.key, name) && !entry.value.says_nothing());
+        if is_meant {
+            return self.optional_child(name, read);
+        }
+        self.take(name);
+        None
+    }
+
     /// A typed word. Absent, null and blank are all the same: not set.
     pub fn optional<T: FromText>(&mut self, name: &'static str) -> Option<T> {
         let entry = self.take(name)?;
@@ -170,6 +185,12 @@ impl<'r, 'n> Fields<'r, 'n> {
     /// A number of things that can't be few.
     pub fn positive(&mut self, name: &'static str) -> Option<u64> {
         self.integer(name, 1..=i64::MAX).and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// The same where everything below one means the default.
+    pub fn positive_or_default(&mut self, name: &'static str) -> Option<u64> {
+        let number = self.integer(name, i64::MIN..=i64::MAX).and_then(|number| u64::try_from(number).ok());
+        number.filter(|number| *number > 0)
     }
 
     /// A small number within bounds.
@@ -440,14 +461,7 @@ impl<'r, 'n> Fields<'r, 'n> {
 
     /// Whether `name` was given a value, be it a wrong one.
     pub fn was_written(&self, name: &str) -> bool {
-        let blank = |node: &Node| match &node.value {
-            Value::Null => true,
-            Value::String(text) => text.trim().is_empty(),
-            Value::List(items) => items.is_empty(),
-            Value::Map(entries) => entries.is_empty(),
-            Value::Bool(_) | Value::Number { .. } => false,
-        };
-        self.entries.iter().any(|entry| same_name(&entry.key, name) && !blank(&entry.value))
+        self.entries.iter().any(|entry| same_name(&entry.key, name) && !entry.value.is_blank())
     }
 
     /// Reports a problem at the value of `name`, or at this object when it was not written.

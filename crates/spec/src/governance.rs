@@ -13,7 +13,7 @@ use crate::tool::OperationClass;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentPolicySpec {
-    /// Tokens one run may use.
+    /// Tokens one run may use; 0 is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_run: Option<u64>,
     /// The models that may be asked; none named is any.
@@ -67,7 +67,7 @@ impl Declared for AgentPolicySpec {
     fn read(fields: &mut Fields<'_, '_>) -> Self {
         let default = Self::default();
         Self {
-            max_tokens_per_run: fields.positive("max_tokens_per_run"),
+            max_tokens_per_run: fields.positive_or_default("max_tokens_per_run"),
             allowed_models: fields.distinct("allowed_models"),
             blocked_tools: fields.distinct("blocked_tools"),
             apply_mode: fields.optional("apply_mode").unwrap_or_default(),
@@ -126,9 +126,9 @@ pub struct ToolPermissionSpec {
     pub required_permissions: Vec<String>,
     /// Whether all of the permissions are needed, or any.
     pub match_mode: MatchMode,
-    /// Whether it holds for every agent, or for those it names.
+    /// Whether it holds for every agent, whatever it names, or for those it names.
     pub apply_mode: PermissionScope,
-    /// The agents it holds for.
+    /// The agents it holds for, with apply_mode scoped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_agents: Vec<Reference>,
     /// What is said to each class of operation; where several rules speak of one class, the strictest holds.
@@ -178,6 +178,14 @@ choice! {
 }
 
 impl ToolPermissionSpec {
+    /// Whether it speaks of an agent of this name.
+    pub fn holds_for(&self, agent: &str) -> bool {
+        match self.apply_mode {
+            PermissionScope::Global => true,
+            PermissionScope::Scoped => self.target_agents.iter().any(|target| target.name == agent),
+        }
+    }
+
     /// What is said to a class of operations: by the rules of its own, by those of all where it has none, and by
     /// the strictest where several speak.
     pub fn verdict(&self, class: OperationClass) -> Verdict {
@@ -199,7 +207,7 @@ impl Declared for ToolPermissionSpec {
     fn read(fields: &mut Fields<'_, '_>) -> Self {
         let permission = Self {
             tool_ref: fields.optional("tool_ref"),
-            action: fields.optional("action").unwrap_or_else(invoke),
+            action: fields.optional("action").map_or_else(invoke, |action: String| action.to_lowercase()),
             required_permissions: fields.distinct_words("required_permissions"),
             match_mode: fields.optional("match_mode").unwrap_or_default(),
             apply_mode: fields.optional("apply_mode").unwrap_or_default(),
@@ -212,9 +220,6 @@ impl Declared for ToolPermissionSpec {
         match permission.apply_mode {
             _ if fields.is_troubled("apply_mode") => {}
             PermissionScope::Scoped => fields.require("target_agents"),
-            PermissionScope::Global if fields.was_written("target_agents") => {
-                fields.refuse("target_agents", "given beside apply_mode global, which holds for every agent");
-            }
             PermissionScope::Global => {}
         }
         permission

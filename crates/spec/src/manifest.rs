@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use crate::node::{Mark, Node, Value, json, report_stop, yaml};
+use crate::node::{Mark, Node, json, report_stop, yaml};
 use crate::problem::{Location, Path, Problem};
 use crate::reader::Reader;
 use crate::resource::{self, Resource};
@@ -43,9 +43,9 @@ impl Origin {
         Some(Location { file: self.file.clone(), line, column })
     }
 
-    /// Whether a part of it was written, and not filled in.
+    /// Whether a part of it was written, and not filled in. Blank is not set.
     pub fn says(&self, path: &Path) -> bool {
-        self.node.find(path).is_some_and(|node| !matches!(node.value, Value::Null))
+        self.node.find(path).is_some_and(|node| !node.is_blank())
     }
 }
 

@@ -32,6 +32,7 @@ pub struct McpServerSpec {
     pub endpoint: Option<String>,
     /// How the other side knows us, for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::or_nothing::<ToolAuth>")]
     pub auth: Option<ToolAuth>,
     /// Which of its tools are offered.
     #[serde(default, skip_serializing_if = "ToolFilter::is_unset")]
@@ -93,7 +94,7 @@ impl ToolFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reconnect {
-    /// The first included.
+    /// The first included; 0 is the default.
     pub max_attempts: u32,
     /// The pause before each.
     pub backoff: GoDuration,
@@ -208,7 +209,7 @@ fn read_variable(fields: &mut Fields<'_, '_>) -> McpVariable {
 fn read_reconnect(fields: &mut Fields<'_, '_>) -> Reconnect {
     let default = Reconnect::default();
     Reconnect {
-        max_attempts: fields.count("max_attempts", 0).unwrap_or(default.max_attempts),
+        max_attempts: fields.count_or_default("max_attempts").unwrap_or(default.max_attempts),
         backoff: fields.optional("backoff").unwrap_or(default.backoff),
     }
 }

@@ -143,6 +143,27 @@ impl Node {
         matches!(self.value, Value::Null)
     }
 
+    /// Whether nothing was written here, or nothing inside of it.
+    pub fn is_blank(&self) -> bool {
+        match &self.value {
+            Value::Null => true,
+            Value::String(text) => text.trim().is_empty(),
+            Value::List(items) => items.is_empty(),
+            Value::Map(entries) => entries.is_empty(),
+            Value::Bool(_) | Value::Number { .. } => false,
+        }
+    }
+
+    /// The same where a false, a zero and an object of such values are no more than that.
+    pub fn says_nothing(&self) -> bool {
+        match &self.value {
+            Value::Bool(flag) => !flag,
+            Value::Number { number, .. } => number.as_f64() == Some(0.0),
+            Value::Map(entries) => entries.iter().all(|entry| entry.value.says_nothing()),
+            Value::Null | Value::String(_) | Value::List(_) => self.is_blank(),
+        }
+    }
+
     /// How many levels lie below this one.
     pub fn height(&self) -> usize {
         match &self.value {

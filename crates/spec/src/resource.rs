@@ -11,6 +11,7 @@ use crate::kind::{Kind, Spec, kinds};
 use crate::node::{Node, Value};
 use crate::problem::{Problem, Segment};
 use crate::reader::Reader;
+use crate::reference::Reference;
 use crate::references::Named;
 use crate::suggest::nearest;
 
@@ -103,7 +104,7 @@ pub(crate) fn read(reader: &mut Reader, node: &Node) -> Option<Resource> {
         let kind = read_kind(fields);
         let metadata = fields.child("metadata", read_metadata);
         let spec = match kind {
-            Some(kind) => Some(fields.child("spec", kind.info().read)),
+            Some(kind) => Some(named(fields.child("spec", kind.info().read), &metadata.name)),
             None => {
                 fields.raw("spec");
                 None
@@ -117,6 +118,14 @@ pub(crate) fn read(reader: &mut Reader, node: &Node) -> Option<Resource> {
         reader.add(node.locate(&mistake.path), mistake);
     }
     Some(resource).filter(|_| reader.count() == before)
+}
+
+/// What a spec leaves to the name that stands beside it.
+fn named(mut spec: Spec, name: &str) -> Spec {
+    if let Spec::ToolPermission(permission) = &mut spec {
+        permission.tool_ref.get_or_insert_with(|| Reference::named(name));
+    }
+    spec
 }
 
 fn read_kind(fields: &mut Fields<'_, '_>) -> Option<Kind> {

@@ -1,9 +1,12 @@
 //! The JSON schema of each kind, for editors and other programs. It follows from the types; what only the
 //! reader knows (what goes together, what a graph may look like) is not in it.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{Schema, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value as Json, json};
 
 use crate::kind::{Kind, kinds};
@@ -88,42 +91,99 @@ fn loose() -> Json {
 }
 
 /// Text that may be written without quotes though it looks like a number.
-pub(crate) fn loose_text(_: &mut schemars::SchemaGenerator) -> Schema {
+pub(crate) fn loose_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "number", "null"]})
 }
 
 /// A number that may be written in quotes.
-pub(crate) fn loose_number(_: &mut schemars::SchemaGenerator) -> Schema {
+pub(crate) fn loose_number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["number", "string", "null"]})
 }
 
-/// Nothing but what is declared, in either spelling, and nothing where it may be left out.
+/// A block, or one that says nothing: other systems write it out though it is not meant.
+pub(crate) fn or_nothing<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let (block, nothing) = (generator.subschema_for::<T>(), generator.subschema_for::<Nothing>());
+    json_schema!({"anyOf": [block, nothing, {"type": "null"}]})
+}
+
+/// An object whose values are blank, false, zero or empty.
+struct Nothing;
+
+impl JsonSchema for Nothing {
+    fn schema_name() -> Cow<'static, str> {
+        "Nothing".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let inner = generator.subschema_for::<Self>();
+        let nothing = json!({"anyOf": [
+            {"enum": [null, false, 0]},
+            {"type": "string", "pattern": r"^\s*$"},
+            {"type": "array", "maxItems": 0},
+            inner,
+        ]});
+        json_schema!({"description": "As good as left out.", "type": "object", "additionalProperties": nothing})
+    }
+}
+
+/// What an object must have, in our spelling. The other one will do for it.
+pub fn required(schema: &Json) -> Vec<&str> {
+    let either = schema["allOf"].as_array().into_iter().flatten().filter_map(|both| both["anyOf"].get(0));
+    std::iter::once(schema).chain(either).flat_map(names_required).collect()
+}
+
+fn names_required(schema: &Json) -> impl Iterator<Item = &str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str)
+}
+
+/// Nothing but what is declared, in either spelling.
 fn close(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
-    let required: Vec<String> = match object.get("required") {
-        Some(Json::Array(names)) => {
-            names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
-        }
-        _ => Vec::new(),
+    let twins = match object.get_mut("properties") {
+        Some(Json::Object(properties)) => add_twins(properties),
+        _ => BTreeMap::new(),
     };
-    if let Some(Json::Object(properties)) = object.get_mut("properties") {
-        let names: Vec<String> = properties.keys().cloned().collect();
-        for name in names {
-            let Some(other) = other_spelling(&name) else { continue };
-            // Required in one spelling or the other can't be said without repeating the whole.
-            if !required.contains(&name) && !properties.contains_key(&other) {
-                let mut property = properties[&name].clone();
-                if let Some(parts) = property.as_object_mut() {
-                    parts.insert("description".to_owned(), json!(format!("The same as {name}.")));
-                }
-                properties.insert(other, property);
-            }
-        }
+    if object.contains_key("properties") {
         object.insert("additionalProperties".to_owned(), json!(false));
     }
+    require_either(object, &twins);
     // Values that people choose the names of are taken as they are written.
     if object.get("additionalProperties") == Some(&json!({"type": "string"})) {
         object.insert("additionalProperties".to_owned(), loose());
+    }
+}
+
+/// Each property in its other spelling too. Those that have one now, with it.
+fn add_twins(properties: &mut Map<String, Json>) -> BTreeMap<String, String> {
+    let mut twins = BTreeMap::new();
+    for name in properties.keys().cloned().collect::<Vec<_>>() {
+        let Some(other) = other_spelling(&name).filter(|other| !properties.contains_key(other)) else {
+            continue;
+        };
+        let mut property = properties[&name].clone();
+        if let Some(parts) = property.as_object_mut() {
+            parts.insert("description".to_owned(), json!(format!("The same as {name}.")));
+        }
+        properties.insert(other.clone(), property);
+        twins.insert(name, other);
+    }
+    twins
+}
+
+/// What is required may be there in either spelling.
+fn require_either(object: &mut Map<String, Json>, twins: &BTreeMap<String, String>) {
+    let Some(Json::Array(required)) = object.get_mut("required") else { return };
+    let other = |name: &Json| twins.get(name.as_str()?);
+    let either: Vec<Json> = required
+        .iter()
+        .filter_map(|name| Some(json!({"anyOf": [{"required": [name]}, {"required": [other(name)?]}]})))
+        .collect();
+    required.retain(|name| other(name).is_none());
+    if required.is_empty() {
+        object.remove("required");
+    }
+    if !either.is_empty() {
+        object.insert("allOf".to_owned(), Json::Array(either));
     }
 }
 

@@ -28,16 +28,16 @@ pub struct TaskScheduleSpec {
     /// Makes no tasks while this is set.
     #[serde(default)]
     pub suspend: bool,
-    /// A time missed by more than this is left out.
+    /// A time missed by more than this is left out; 0 is the default.
     #[serde(default = "deadline")]
     pub starting_deadline_seconds: u32,
     /// Whether a task may begin while the last one of the schedule is still at work.
     #[serde(default)]
     pub concurrency_policy: ConcurrencyPolicy,
-    /// Tasks that succeeded, kept.
+    /// Tasks that succeeded, kept; 0 is the default.
     #[serde(default = "successful")]
     pub successful_history_limit: u32,
-    /// Tasks that failed, kept.
+    /// Tasks that failed, kept; 0 is the default.
     #[serde(default = "failed")]
     pub failed_history_limit: u32,
 }
@@ -77,10 +77,14 @@ impl Declared for TaskScheduleSpec {
             schedule: fields.required("schedule"),
             time_zone: fields.checked_near("time_zone", check_zone).unwrap_or_else(utc),
             suspend: fields.flag("suspend").unwrap_or(false),
-            starting_deadline_seconds: fields.count("starting_deadline_seconds", 0).unwrap_or_else(deadline),
+            starting_deadline_seconds: fields
+                .count_or_default("starting_deadline_seconds")
+                .unwrap_or_else(deadline),
             concurrency_policy: fields.optional("concurrency_policy").unwrap_or_default(),
-            successful_history_limit: fields.count("successful_history_limit", 0).unwrap_or_else(successful),
-            failed_history_limit: fields.count("failed_history_limit", 0).unwrap_or_else(failed),
+            successful_history_limit: fields
+                .count_or_default("successful_history_limit")
+                .unwrap_or_else(successful),
+            failed_history_limit: fields.count_or_default("failed_history_limit").unwrap_or_else(failed),
         }
     }
 

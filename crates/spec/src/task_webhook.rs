@@ -173,24 +173,28 @@ fn read_auth(fields: &mut Fields<'_, '_>) -> WebhookAuth {
         WebhookProfile::Github => (Some("X-Hub-Signature-256"), "sha256=", false),
         WebhookProfile::Hmac | WebhookProfile::SharedToken => (None, "", false),
     };
+    let may_be_dated = is_dated || profile == WebhookProfile::Hmac;
     let auth = WebhookAuth {
         profile,
         secret_ref: fields.required("secret_ref"),
         signature_header: fields
             .checked("signature_header", check_header)
             .unwrap_or_else(|| header.unwrap_or_default().to_owned()),
-        signature_prefix: fields.letters("signature_prefix").unwrap_or_else(|| prefix.to_owned()),
+        signature_prefix: fields
+            .letters("signature_prefix")
+            .filter(is_visible)
+            .unwrap_or_else(|| prefix.to_owned()),
         timestamp_header: fields
             .checked("timestamp_header", check_header)
             .or_else(|| is_dated.then(|| "X-Timestamp".to_owned())),
-        max_skew_seconds: fields.count("max_skew_seconds", 0).filter(is_set).or(is_dated.then_some(300)),
+        max_skew_seconds: fields.count("max_skew_seconds", 0).filter(is_set).or(may_be_dated.then_some(300)),
         algorithm: fields.optional("algorithm").unwrap_or_default(),
         payload_format: fields.optional("payload_format").unwrap_or(match is_dated {
             true => PayloadFormat::TimestampDotBody,
             false => PayloadFormat::Body,
         }),
         payload_prefix: fields.verbatim("payload_prefix"),
-        payload_separator: fields.letters("payload_separator").unwrap_or_else(dot),
+        payload_separator: fields.letters("payload_separator").filter(is_visible).unwrap_or_else(dot),
         signature_encoding: fields.optional("signature_encoding").unwrap_or_default(),
         header_format: fields.optional("header_format").unwrap_or_default(),
         signature_key: fields.optional("signature_key"),
@@ -240,6 +244,10 @@ fn read_payload(fields: &mut Fields<'_, '_>) -> WebhookPayload {
 /// Other systems write a 0 where nothing was said.
 fn is_set(seconds: &u32) -> bool {
     *seconds > 0
+}
+
+fn is_visible(text: &String) -> bool {
+    !text.trim().is_empty()
 }
 
 /// As RFC 9110 wants the name of a header.

@@ -15,15 +15,28 @@ type Systems<'r> = BTreeMap<(&'r str, &'r str), &'r AgentSystemSpec>;
 /// Each mistake, with the number of the resource that has it.
 pub(crate) fn mistakes(resources: &[&Resource]) -> Vec<(usize, Problem)> {
     let systems = systems(resources);
-    let mut mistakes = Vec::new();
-    for (number, resource) in resources.iter().enumerate() {
-        let Some((task, path)) = task_in(&resource.spec) else { continue };
-        let Some(system) = system_of(&systems, resource, task) else { continue };
-        if let Some(message) = endless(system, task) {
-            mistakes.push((number, Problem::new(path.field("max_turns"), message)));
-        }
+    let mistake = |resource: &Resource| {
+        let system = systems.get(&resource.system_asked()?)?;
+        resource.mistake_beside(system)
+    };
+    let numbered = resources.iter().enumerate();
+    numbered.filter_map(|(number, resource)| Some((number, mistake(resource)?))).collect()
+}
+
+impl Resource {
+    /// The namespace and name of the system that is to work on the task that this is or makes.
+    pub fn system_asked(&self) -> Option<(&str, &str)> {
+        let (task, _) = task_in(&self.spec)?;
+        let named = task.system.as_ref()?;
+        Some((named.namespace_or(&self.metadata.namespace), &named.name))
     }
-    mistakes
+
+    /// What is wrong with it where that system is this one.
+    pub fn mistake_beside(&self, system: &AgentSystemSpec) -> Option<Problem> {
+        let (task, path) = task_in(&self.spec)?;
+        let message = endless(system, task)?;
+        Some(Problem::new(path.field("max_turns"), message))
+    }
 }
 
 fn systems<'r>(resources: &[&'r Resource]) -> Systems<'r> {
@@ -50,12 +63,6 @@ fn task_in(spec: &Spec) -> Option<(&TaskSpec, Path)> {
         }
         _ => None,
     }
-}
-
-fn system_of<'r>(systems: &Systems<'r>, resource: &Resource, task: &TaskSpec) -> Option<&'r AgentSystemSpec> {
-    let named = task.system.as_ref()?;
-    let namespace = named.namespace_or(&resource.metadata.namespace);
-    systems.get(&(namespace, named.name.as_str())).copied()
 }
 
 /// Agents that send to each other in a circle stop only where a task bounds their turns.

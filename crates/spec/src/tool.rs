@@ -15,7 +15,7 @@ use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
 use crate::kind::{Declared, Refusals};
-use crate::problem::Problem;
+use crate::problem::{Path, Problem};
 use crate::reference::Reference;
 use crate::url;
 
@@ -24,7 +24,8 @@ pub struct ToolSpec {
     /// The way it is called.
     #[serde(rename = "type", default)]
     pub tool_type: ToolType,
-    /// Its address, for http, external, grpc and webhook-callback; for grpc also `host:port`.
+    /// Its address, for http, external, grpc and webhook-callback; for grpc also `host:port`. Without it the tool is kept, and
+    /// refused when it is used.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub endpoint: String,
     /// What the model is told about it.
@@ -57,18 +58,22 @@ pub struct ToolSpec {
     pub runtime: ToolRuntime,
     /// What a call shows; a program (cli) is given its secrets by `cli.env_from` instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::or_nothing::<ToolAuth>")]
     pub auth: Option<ToolAuth>,
     /// Lets the endpoint live at a private address, as a ModelEndpoint may.
     #[serde(rename = "allowPrivate", default)]
     pub allow_private: bool,
     /// The program, for cli.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::or_nothing::<CliTool>")]
     pub cli: Option<CliTool>,
     /// The module, for wasm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::or_nothing::<WasmTool>")]
     pub wasm: Option<WasmTool>,
     /// The agent, for a2a.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::or_nothing::<A2aTool>")]
     pub a2a: Option<A2aTool>,
 }
 
@@ -138,7 +143,7 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ToolRetry {
-    /// The first included.
+    /// The first included; 0 is the default.
     pub max_attempts: u32,
     /// The first pause; it doubles with each.
     pub backoff: GoDuration,
@@ -196,7 +201,18 @@ impl ToolSpec {
         for (field, used) in foreign {
             refusals.refuse_if(used, &format!("spec.{field}"), format!("the field {field}"));
         }
-        refusals.into_problems()
+        let mut problems = refusals.into_problems();
+        problems.extend(self.lacks_endpoint());
+        problems
+    }
+
+    /// A tool may be kept before it is known where it is called.
+    fn lacks_endpoint(&self) -> Option<Problem> {
+        let is_lacking = self.tool_type == ToolType::Http && self.endpoint.is_empty();
+        let problem = || {
+            Problem::new(Path::of("spec.endpoint"), "a tool of type http is called there, and it is not set")
+        };
+        is_lacking.then(problem)
     }
 
     /// A risky tool is isolated by default, so the refusal says what asked for it.
@@ -238,9 +254,11 @@ impl Declared for ToolSpec {
             runtime,
             auth: fields.optional_child("auth", read_auth).flatten(),
             allow_private: fields.flag("allowPrivate").unwrap_or(false),
-            cli: fields.optional_child("cli", |fields| ways::read_cli(fields, isolation)),
-            wasm: fields.optional_child("wasm", ways::read_wasm),
-            a2a: fields.optional_child("a2a", ways::read_a2a),
+            cli: read_way(fields, "cli", tool_type == ToolType::Cli, |fields| {
+                ways::read_cli(fields, isolation)
+            }),
+            wasm: read_way(fields, "wasm", tool_type == ToolType::Wasm, ways::read_wasm),
+            a2a: read_way(fields, "a2a", tool_type == ToolType::A2a, ways::read_a2a),
             tool_type,
             risk_level,
         };
@@ -269,6 +287,16 @@ impl Declared for ToolSpec {
     }
 }
 
+/// The block of another type is there only if it says something.
+fn read_way<T>(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    is_own: bool,
+    read: impl FnOnce(&mut Fields<'_, '_>) -> T,
+) -> Option<T> {
+    if is_own { fields.optional_child(name, read) } else { fields.meant_child(name, read) }
+}
+
 fn read_endpoint(fields: &mut Fields<'_, '_>, tool_type: ToolType) -> String {
     let schemes: &[&str] = match tool_type {
         ToolType::Http | ToolType::External | ToolType::WebhookCallback => &["http", "https"],
@@ -281,9 +309,6 @@ fn read_endpoint(fields: &mut Fields<'_, '_>, tool_type: ToolType) -> String {
         ToolType::Grpc if url::is_host_and_port(text) => Ok(()),
         _ => url::check(text, schemes),
     });
-    if !fields.is_troubled("type") {
-        fields.require("endpoint");
-    }
     endpoint.unwrap_or_default()
 }
 
@@ -325,7 +350,7 @@ fn default_isolation(tool_type: ToolType, risk_level: RiskLevel) -> IsolationMod
 fn read_retry(fields: &mut Fields<'_, '_>) -> ToolRetry {
     let default = ToolRetry::default();
     ToolRetry {
-        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        max_attempts: fields.count_or_default("max_attempts").unwrap_or(default.max_attempts),
         backoff: fields.optional("backoff").unwrap_or(default.backoff),
         max_backoff: fields.optional("max_backoff").unwrap_or(default.max_backoff),
         jitter: fields.optional("jitter").unwrap_or(default.jitter),
@@ -336,6 +361,6 @@ pub(crate) fn read_override(fields: &mut Fields<'_, '_>) -> RuntimeOverride {
     RuntimeOverride {
         timeout: fields.positive_duration("timeout"),
         isolation_mode: fields.optional("isolation_mode"),
-        retry: fields.optional_child("retry", read_retry),
+        retry: fields.meant_child("retry", read_retry),
     }
 }

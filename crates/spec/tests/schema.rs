@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::{env, fs};
 
 use ostler_spec::{Kind, Resource, kinds, parse, schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn full(kind: Kind) -> String {
     let path = format!("tests/full/{}.yaml", kind.singular());
@@ -60,6 +60,75 @@ fn full_manifests_are_taken_by_reader_and_schema_alike() {
             assert!(errors.is_empty(), "{name}: {errors:#?}");
         }
     }
+}
+
+#[test]
+fn examples_are_taken_by_reader_and_schema_alike() {
+    let mut count = 0;
+    for folder in fs::read_dir("../../examples").unwrap() {
+        for file in fs::read_dir(folder.unwrap().path()).into_iter().flatten() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "yaml") {
+                count += 1;
+                check_alike(&path.to_string_lossy(), &fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    assert!(count > 20, "only {count} manifests found");
+}
+
+/// Refused by neither.
+fn check_alike(name: &str, text: &str) {
+    let resources = parse(name, text).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    let documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
+    assert_eq!(documents.len(), resources.len(), "{name}");
+    for (resource, document) in resources.iter().zip(&documents) {
+        let errors = errors(resource.kind(), document);
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+    }
+}
+
+fn errors(kind: Kind, document: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(&schema::of(kind)).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn what_is_required_may_be_written_in_either_spelling() {
+    let manifests = [
+        (Kind::Agent, json!({"modelRef": "m"})),
+        (Kind::ModelEndpoint, json!({"defaultModel": "m"})),
+        (Kind::Tool, json!({"type": "a2a", "a2a": {"agentUrl": "https://a.example/x"}})),
+        (
+            Kind::Tool,
+            json!({"type": "cli", "cli": {"command": "c", "image": "i", "envFrom": [{"name": "K", "secret_ref": "s"}]}}),
+        ),
+        (Kind::TaskWebhook, json!({"taskRef": "t", "auth": {"secretRef": "s"}})),
+        (Kind::TaskApproval, json!({"taskRef": "t", "checkpointId": "c"})),
+        (Kind::EvalRun, json!({"datasetRef": "d", "system": "s"})),
+        (Kind::ContextAdapter, json!({"toolRef": "t"})),
+    ];
+    for (kind, spec) in manifests {
+        let document = json!({"kind": kind.name(), "metadata": {"name": "it"}, "spec": spec});
+        ostler_spec::from_json(&document).unwrap_or_else(|problems| panic!("{document}: {problems:#?}"));
+        assert_eq!(errors(kind, &document), Vec::<String>::new(), "{document}");
+    }
+}
+
+#[test]
+fn what_is_required_is_missed() {
+    for (kind, spec) in [
+        (Kind::Agent, json!({"prompt": "p"})),
+        (Kind::Tool, json!({"type": "a2a", "a2a": {"protocolVersion": "1"}})),
+        (Kind::Tool, json!({"type": "cli", "cli": {"image": "i"}})),
+    ] {
+        let document = json!({"kind": kind.name(), "metadata": {"name": "it"}, "spec": spec});
+        assert!(ostler_spec::from_json(&document).is_err(), "{document}");
+        assert_ne!(errors(kind, &document), Vec::<String>::new(), "{document}");
+    }
+    let required = schema::of(Kind::TaskApproval);
+    assert_eq!(schema::required(&required["$defs"]["TaskApprovalSpec"]), ["task_ref", "checkpoint_id"]);
 }
 
 #[test]

@@ -91,8 +91,7 @@ impl<'s> Fields<'s> {
     }
 
     fn object(&mut self, schema: &'s Value, path: &str) {
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required = schema::required(schema);
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             if is_second_spelling(property) {
                 continue;

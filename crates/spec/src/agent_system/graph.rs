@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{AgentSystemSpec, Edge, GraphNode, Join, JoinMode};
+use super::{AgentSystemSpec, Edge, GraphNode};
 use crate::problem::{Path, Problem};
 use crate::reference::Reference;
 use crate::suggest::nearest;
@@ -165,7 +165,6 @@ pub(super) fn mistakes(system: &AgentSystemSpec) -> Vec<Problem> {
     // What follows speaks of the whole, and would repeat what was said of its parts.
     if problems.is_empty() {
         let graph = Graph::of(system);
-        problems.extend(impossible_joins(system, &graph));
         problems.extend(unreachable(system, &graph));
     }
     problems
@@ -200,41 +199,6 @@ fn two_defaults(name: &str, field: &str, edges: &[Edge]) -> Option<Problem> {
     let message =
         format!("a second default: of the {field} of an agent at most one is taken where no other is");
     Some(Problem::new(path, message))
-}
-
-fn impossible_joins(system: &AgentSystemSpec, graph: &Graph) -> Vec<Problem> {
-    let incoming = graph.incoming();
-    let mut problems = Vec::new();
-    for (name, node) in &system.graph {
-        let number = system.number_named(name);
-        let senders = number.map_or(0, |number| incoming[number]);
-        let delegates = number.map_or(0, |number| graph.delegates[number].len());
-        let joins = [
-            ("join", &node.join, senders, "agents send to", senders < 2),
-            ("delegate_join", &node.delegate_join, delegates, "delegates work for", delegates == 0),
-        ];
-        for (field, join, senders, verb, is_idle) in joins {
-            let Some(join) = join else { continue };
-            let path = Path::node(name).field(field);
-            if let Join { mode: JoinMode::Quorum, quorum_count, .. } = join
-                && usize::try_from(*quorum_count).unwrap_or(usize::MAX) > senders
-            {
-                let message = format!("waits for {quorum_count} where {senders} {verb} {name:?}");
-                problems.push(Problem::new(path.field("quorum_count"), message));
-            } else if is_idle && *join != Join::default() {
-                // The default is written out by other systems wherever an agent stands, and holds there.
-                problems.push(Problem::new(path, no_effect(field, name)));
-            }
-        }
-    }
-    problems
-}
-
-fn no_effect(field: &str, name: &str) -> String {
-    match field {
-        "delegate_join" => format!("has no effect: {name:?} has no delegates to wait for"),
-        _ => format!("has no effect: there are not several agents that send to {name:?}"),
-    }
 }
 
 fn unreachable(system: &AgentSystemSpec, graph: &Graph) -> Option<Problem> {

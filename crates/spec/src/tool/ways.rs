@@ -73,7 +73,7 @@ pub struct ToolResources {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::loose_text")]
     pub cpus: Option<String>,
-    /// Processes at once.
+    /// Processes at once; 0 is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_limit: Option<u32>,
 }
@@ -86,10 +86,10 @@ pub struct WasmTool {
     /// The function that is called.
     #[serde(default = "run")]
     pub entrypoint: String,
-    /// Memory a call may use.
+    /// Memory a call may use; 0 is the default.
     #[serde(default = "memory")]
     pub max_memory_bytes: u64,
-    /// How many instructions it may spend.
+    /// How many instructions it may spend; 0 is the default.
     #[serde(default = "fuel")]
     pub fuel: u64,
     /// Lets it use WASI.
@@ -158,7 +158,7 @@ pub(crate) fn read_resources(fields: &mut Fields<'_, '_>) -> ToolResources {
     ToolResources {
         memory: fields.loose_checked("memory", check_memory),
         cpus: fields.loose_checked("cpus", check_cpus),
-        pids_limit: fields.count("pids_limit", 1),
+        pids_limit: fields.count_or_default("pids_limit"),
     }
 }
 
@@ -187,8 +187,8 @@ pub(super) fn read_wasm(fields: &mut Fields<'_, '_>) -> WasmTool {
     WasmTool {
         module: fields.required("module"),
         entrypoint: fields.optional("entrypoint").unwrap_or_else(run),
-        max_memory_bytes: fields.positive("max_memory_bytes").unwrap_or_else(memory),
-        fuel: fields.positive("fuel").unwrap_or_else(fuel),
+        max_memory_bytes: fields.positive_or_default("max_memory_bytes").unwrap_or_else(memory),
+        fuel: fields.positive_or_default("fuel").unwrap_or_else(fuel),
         enable_wasi: fields.flag("enable_wasi").unwrap_or(false),
         image_pull_secret: fields.optional("image_pull_secret"),
     }
