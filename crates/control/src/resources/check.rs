@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ostler_spec::{Path, Problem, Resource, Spec, TaskMode};
+use ostler_spec::{Kind, Path, Problem, Resource, Spec, TaskMode};
 use ostler_store::{StoreExt, TaskRef};
 
 use super::{
@@ -73,7 +73,21 @@ impl Control {
             Err(error) => vec![Problem { path: Path::of("kind"), ..as_problem(error)? }],
         };
         problems.extend(self.lost_references(resource, beside).await?);
+        problems.extend(self.endless(resource, beside).await?);
         Ok(problems)
+    }
+
+    /// What is wrong with a task, or with what makes tasks, beside the system that is to work on them.
+    pub(super) async fn endless(
+        &self,
+        resource: &Resource,
+        beside: Beside<'_>,
+    ) -> Result<Option<Problem>, ControlError> {
+        let Some((namespace, name)) = resource.system_asked() else { return Ok(None) };
+        match self.spec(Kind::AgentSystem, namespace, name, beside).await? {
+            Some(Spec::AgentSystem(system)) => Ok(resource.mistake_beside(&system)),
+            Some(_) | None => Ok(None),
+        }
     }
 
     async fn fate(&self, resource: &Resource, beside: Beside<'_>) -> Result<Fate, ControlError> {

@@ -11,7 +11,7 @@ use ostler_spec::{Kind, PROVIDERS, Path, Problem, Resource, Spec, nearest};
 use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
-use super::{Looked, TRIES, key, restore};
+use super::{Beside, Looked, TRIES, key, restore};
 use crate::{Control, ControlError};
 
 /// Whether a change is made, or only checked.
@@ -129,6 +129,9 @@ impl Control {
     async fn check_acceptable(&self, resource: &Resource, effect: Effect) -> Result<(), ControlError> {
         check_keepable(resource)?;
         self.check_provider(resource)?;
+        if let Some(problem) = self.endless(resource, Beside::default()).await? {
+            return Err(ControlError::Invalid(vec![problem]));
+        }
         match effect {
             Effect::Real => self.check_members(resource).await,
             Effect::DryRun => Ok(()),
