@@ -126,9 +126,10 @@ fn request_body(body: Body) -> Option<Value> {
             body["content"]["application/yaml"] = json!({"schema": {"type": "string"}});
             Some(body)
         }
-        Body::Manifest(kind) => {
-            let mut body = json(reference(kind.name()), true);
-            body["content"]["application/yaml"] = json!({"schema": reference(kind.name())});
+        Body::Manifest(kind) => request_body(Body::Request(kind.name())),
+        Body::Request(name) => {
+            let mut body = json(reference(name), true);
+            body["content"]["application/yaml"] = json!({"schema": reference(name)});
             Some(body)
         }
     }

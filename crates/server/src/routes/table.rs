@@ -93,6 +93,8 @@ pub enum Body {
     Nothing,
     /// A manifest, as JSON or YAML.
     Manifest(Kind),
+    /// The same of a shape that the description names.
+    Request(&'static str),
     /// Many of any kind: YAML of several documents, or a list in JSON.
     Manifests,
     /// JSON of a shape that the description names; it may be left out.
