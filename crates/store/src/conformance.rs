@@ -122,6 +122,7 @@ cases! { $
         who_waits_or_sleeps_makes_room_in_its_lane
         the_last_limit_of_a_lane_counts
         a_limit_counts_for_what_waits_already
+        of_limits_that_come_together_the_last_one_counts
         a_full_lane_holds_up_nobody_else
         a_lane_without_room_at_all_gets_nothing
         the_same_claim_gets_the_same_runs

@@ -161,6 +161,20 @@ pub async fn a_limit_counts_for_what_waits_already(world: World) {
     }
 }
 
+pub async fn of_limits_that_come_together_the_last_one_counts(world: World) {
+    let asks = || world.ask().in_class("small", Some(1)).bundle().1;
+    let limit = || queue::limit("default", "small", Some(3));
+    let worker = world.worker("w").await;
+    for result in world.store.commit(vec![asks(), limit(), asks()]).await.expect("the store answers") {
+        result.expect("nothing is in the way");
+    }
+    assert_eq!(worker.claim(9).await.len(), 1);
+    for result in world.store.commit(vec![asks(), asks(), limit()]).await.expect("the store answers") {
+        result.expect("nothing is in the way");
+    }
+    assert_eq!(worker.claim(9).await.len(), 2);
+}
+
 pub async fn a_full_lane_holds_up_nobody_else(world: World) {
     for _ in 0..20 {
         world.ask().in_class("small", Some(1)).accept().await;

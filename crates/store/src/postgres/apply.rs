@@ -191,6 +191,9 @@ pub fn add_to(script: &mut Script<'_>, rows: &[Row<'_>]) -> Result<(), Failed> {
         if let Some(lane) = part.lane().filter(|lane| last_lane.replace(*lane) != Some(*lane)) {
             script.call(&put_lane(lane))?;
         }
+        if part.is_limit() {
+            last_lane = None;
+        }
         for (call, _) in part.calls()? {
             script.call(&call)?;
         }
@@ -216,6 +219,11 @@ impl<'a> Part<'a> {
             Part::One(put) => put.place,
             Part::Appended(_, puts) => puts.first().map_or(0, |put| put.place),
         }
+    }
+
+    /// Lanes are not as they were put behind it.
+    fn is_limit(&self) -> bool {
+        matches!(self, Part::One(Put { row: Row { write: Write::Limit { .. }, .. }, .. }))
     }
 
     /// Which has to be there before it.
