@@ -45,6 +45,15 @@ async fn every_manifest_is_valid_applies_and_runs() {
 }
 
 #[tokio::test]
+async fn all_of_them_fit_into_one_namespace() {
+    let ground = Ground::start().await;
+    let checked = ground.shell("together", "ostler validate examples").await;
+    assert!(checked.status.success(), "{checked:?}");
+    let applied = ground.shell("together", "ostler apply -f examples").await;
+    assert!(applied.status.success(), "{applied:?}");
+}
+
+#[tokio::test]
 async fn every_readme_says_what_works() {
     let ground = Ground::start().await;
     for example in ground.examples() {
