@@ -1,9 +1,11 @@
 //! Hides the secrets that this process knows, in whatever it says, keeps or shows: as they are, and as they look when
-//! somebody has encoded them. What looks like a key and is none of ours is `ostler_net::redact`'s matter.
+//! somebody has encoded them; and what can be nothing but a key, whosever it is. What merely looks like a key is
+//! `ostler_net::redact`'s matter.
 
 mod flow;
 mod forms;
 mod patterns;
+mod shapes;
 
 use std::{
     borrow::{Borrow, Cow},
@@ -96,24 +98,29 @@ impl Redactor {
 
     /// The same for text that somebody else may have written: what looks like a key is hidden too.
     pub fn hidden_words(&self, text: &str) -> String {
-        ostler_net::redact(&self.hidden(text)).into_owned()
+        let text = ostler_net::redact(&self.hidden(text)).into_owned();
+        shapes::hidden(&text).into_owned()
     }
 
     /// The beginning of what another side said, as one line of at most `max` characters. Everything is hidden before it is
     /// cut: of a value that the cut goes through, nobody would know the rest.
     pub fn excerpt(&self, said: &[u8], max: usize) -> String {
         let said = String::from_utf8_lossy(said.get(..MOST_QUOTED).unwrap_or(said));
-        ostler_net::excerpt(&self.hidden_cut(&said), max)
+        let said = ostler_net::redact(&self.hidden_cut(&said)).into_owned();
+        ostler_net::excerpt(&shapes::hidden(&said), max)
     }
 
-    /// Hides in place what may have been cut, and leaves what has nothing in it as it is.
+    /// Hides in place what may have been cut, and what can only be a key; leaves what has nothing in it as it is.
     pub fn clean(&self, text: &mut String) {
         if let Cow::Owned(hidden) = self.hidden_cut(text) {
             *text = hidden;
         }
+        if let Cow::Owned(hidden) = shapes::hidden(text) {
+            *text = hidden;
+        }
     }
 
-    /// The same in every text of a JSON value, the names of its members too.
+    /// Hides the values that are known in every text of a JSON value, the names of its members too.
     pub fn clean_json(&self, value: &mut serde_json::Value) {
         let patterns = self.patterns();
         if !patterns.is_empty() {
@@ -121,7 +128,7 @@ impl Redactor {
         }
     }
 
-    /// Text that comes in pieces.
+    /// Text that comes in pieces, all of them together as [`Self::clean`] would leave it.
     pub fn flow(&self) -> Flow {
         Flow::new(self.clone())
     }
