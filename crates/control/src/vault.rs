@@ -95,7 +95,10 @@ impl Control {
             let place = Place { namespace: &resource.metadata.namespace, name: &resource.metadata.name, key };
             let kept = before.get(key.as_str()).zip(former.map(|former| place_of(&former.key, key)));
             match self.seal_value(&ring, place, written, kept) {
-                Ok(Some(sealed)) => drop(data.insert(key.clone(), sealed)),
+                Ok(Some(sealed)) => {
+                    self.hide(written, effect);
+                    data.insert(key.clone(), sealed);
+                }
                 Ok(None) => problems.push(nothing_to_keep(key)),
                 Err(error) => return Err(error),
             }
@@ -108,6 +111,16 @@ impl Control {
             secret.data = data;
         }
         Ok(Cow::Owned(sealed))
+    }
+
+    /// What is put here is hidden here from then on, before anybody has used it. Not what was only tried.
+    fn hide(&self, written: &str, effect: Effect) {
+        if written != KEPT
+            && effect == Effect::Real
+            && let Ok(value) = text(&decoded(written))
+        {
+            self.config.redactor.hide(&value);
+        }
     }
 
     /// One value, sealed for its place. None if it is to stay as it is and there is none.

@@ -174,3 +174,17 @@ async fn a_server_that_was_left_behind_seals_nothing() {
     assert_eq!(refused.code(), "secret_key_wrong", "the old key may be gone by now: {refused}");
     all_open(&one, &["one", "two"]).await;
 }
+
+#[tokio::test]
+async fn what_is_put_is_hidden_from_then_on_and_what_is_tried_is_not() {
+    let folder = folder();
+    let control = server(&store(folder.path()), &["0a"]);
+    let secret = |value: &str| {
+        let spec = json!({"stringData": {"value": value}});
+        ostler_spec::from_json(&json!({"kind": "Secret", "metadata": {"name": "one"}, "spec": spec})).unwrap()
+    };
+    control.apply(secret("geheim-wort-1")).await.unwrap();
+    assert_eq!(control.config.redactor.hidden("it is geheim-wort-1"), "it is [REDACTED]");
+    control.apply_if(secret("geheim-wort-2"), &crate::Precondition::Any, Effect::DryRun).await.unwrap();
+    assert_eq!(control.config.redactor.hidden("it is geheim-wort-2"), "it is geheim-wort-2");
+}
