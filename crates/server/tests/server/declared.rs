@@ -210,3 +210,21 @@ async fn a_sealed_secret_is_kept_as_it_is_and_makes_no_secret() {
     let refused = place.post("/v1/sealed-secrets", &half).await;
     assert_eq!(refused.status, 400, "{refused:?}");
 }
+
+/// Where a tool is called may be known last: it is kept, and who would call it is refused.
+#[tokio::test]
+async fn a_tool_without_an_endpoint_is_kept_and_refused_when_it_is_used() {
+    let place = Place::with_agent().await;
+    let lookup =
+        json!({"kind": "Tool", "metadata": {"name": "lookup"}, "spec": {"description": "Looks things up."}});
+    let kept = place.post("/v1/tools", &lookup).await;
+    assert_eq!((kept.status, &kept.json()["status"]["phase"]), (201, &json!("Error")), "{kept:?}");
+    assert_eq!(place.post("/v1/tasks", &task()).await.status, 201, "nobody calls it");
+    let mut caller = agent("helper");
+    caller["spec"]["tools"] = json!(["lookup"]);
+    assert_eq!(place.post("/v1/agents", &caller).await.status, 201);
+    let refused = place.post("/v1/tasks", &task()).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("not_available")), "{refused:?}");
+    let told = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(told.contains("tool/lookup") && told.contains("spec.endpoint"), "{told}");
+}

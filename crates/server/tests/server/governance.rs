@@ -62,3 +62,20 @@ async fn the_last_of_very_many_rules_counts_too() {
     apply(&place, "tool-permissions", &permission("default", "zeta")).await;
     refused_by(&place, "zeta").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_for_everyone_holds_whatever_agents_it_names() {
+    let place = Place::new().await;
+    apply(&place, "tools", &tool("default", "ledger")).await;
+    let mut helper = agent("helper");
+    helper["spec"]["tools"] = json!(["ledger"]);
+    apply(&place, "agents", &helper).await;
+    let mut rule = permission("default", "ledger");
+    rule["spec"]["target_agents"] = json!(["somebody-else"]);
+    rule["spec"]["apply_mode"] = json!("scoped");
+    apply(&place, "tool-permissions", &rule).await;
+    assert_eq!(place.post("/v1/tasks", &task()).await.status, 201, "it is for somebody else");
+    rule["spec"]["apply_mode"] = json!("global");
+    apply(&place, "tool-permissions", &rule).await;
+    refused_by(&place, "ledger").await;
+}
