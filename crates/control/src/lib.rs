@@ -149,6 +149,11 @@ impl Control {
         })
     }
 
+    /// What has to be known before anybody is served: without its quotas a server would take and hand out too much.
+    pub async fn prepare(&self) -> Result<(), ControlError> {
+        self.read_quotas().await
+    }
+
     /// Starts what happens by itself: judging leases, waking what is due, forgetting what is old, following the log.
     pub fn start(self: &Arc<Self>) -> Background {
         let judge = Arc::clone(self);

@@ -105,6 +105,9 @@ pub enum StartError {
     Store(#[source] StoreOpenError),
     #[error("can't read the store")]
     Read(#[source] StoreError),
+    /// Nobody is served without the limits that hold.
+    #[error("can't read the quotas")]
+    Quotas(#[source] Box<ControlError>),
     #[error("can't restore the backup")]
     Restore(#[source] RestoreError),
 }
@@ -130,6 +133,7 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     let worker_name = worker_name(&store, &data, &*runtime).map_err(failed)?;
     let control = Control::new(store.port(), Arc::clone(&runtime), of_control(&config, keys));
     control.check_secret_keys().await.map_err(|error| wrong_keys(&key_source, error))?;
+    control.prepare().await.map_err(no_quotas)?;
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);
     let (alive_sender, alive) = mpsc::channel(1);
@@ -280,6 +284,13 @@ fn wrong_keys(source: &KeySource, error: ControlError) -> StartError {
     match error {
         ControlError::Store(error) => StartError::Read(error),
         error => StartError::WrongSecretKey { place: source.to_string(), error: Box::new(error) },
+    }
+}
+
+fn no_quotas(error: ControlError) -> StartError {
+    match error {
+        ControlError::Store(error) => StartError::Read(error),
+        error => StartError::Quotas(Box::new(error)),
     }
 }
 

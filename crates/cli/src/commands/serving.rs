@@ -105,6 +105,7 @@ pub async fn start_server(
             | StartError::SecretKey { .. }
             | StartError::Token { .. }
             | StartError::Restore(_)
+            | StartError::Quotas(_)
             | StartError::Listen { .. }
             | StartError::Data { .. }
             | StartError::Tls(_)

@@ -58,6 +58,7 @@ pub fn remedy(error: &StartError) -> Option<&'static str> {
         | StartError::Data { .. }
         | StartError::Store(_)
         | StartError::Read(_)
+        | StartError::Quotas(_)
         | StartError::Restore(_) => None,
     }
 }

@@ -74,6 +74,7 @@ fn setting(said: &Settings, error: &StartError) -> Option<&'static Setting> {
         | StartError::DataInUse { .. }
         | StartError::Data { .. }
         | StartError::Read(_)
+        | StartError::Quotas(_)
         | StartError::Restore(_) => None,
     }
 }
