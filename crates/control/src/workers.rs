@@ -12,7 +12,7 @@ use ostler_kernel::{
     runtime::timeout,
     worker::{Standing, forget, stand},
 };
-use ostler_link::LinkError;
+use ostler_link::{Caller, LinkError};
 use ostler_spec::{DEFAULT_NAMESPACE, Kind};
 use ostler_store::{Hint, StoreError, StoreExt, TaskRef};
 use tokio::sync::watch;
@@ -64,12 +64,24 @@ struct Seen {
     on: Timestamp,
     /// Its counter was seen to move: it is not only a row of former times.
     moved: bool,
+    /// What it said with this sign of life, if that came here: the lease that it keeps to.
+    lease: Option<Duration>,
 }
 
 impl Workers {
-    /// Whether the worker's counter has stood still for the length of a lease.
-    pub fn is_silent(&self, worker: &Worker, now: Duration, lease: Duration) -> bool {
-        self.lock().get(&worker.name).is_some_and(|last| last.is_of(worker) && last.is_over(now, lease))
+    /// Whether the worker's counter has stood still for so long.
+    pub fn is_silent(&self, worker: &Worker, now: Duration, length: Duration) -> bool {
+        self.lock().get(&worker.name).is_some_and(|last| last.is_of(worker) && last.is_over(now, length))
+    }
+
+    /// How long it may be silent: a server whose leases are shorter than those of others, or than its own before it was started
+    /// again, waits for as long as the worker may believe that its runs are still its own.
+    pub fn lease_of(&self, worker: &Worker, own: Duration) -> Duration {
+        let told = worker.offer.told_lease_ms.map(Duration::from_millis);
+        let said =
+            self.lock().get(&worker.name).filter(|last| last.is_of(worker)).and_then(|last| last.lease);
+        // It never keeps to a longer one than it was told when it registered.
+        said.into_iter().chain(told).min().map_or(own, |believed| own.max(believed))
     }
 
     pub fn look(&self, worker: &Worker, at: Duration, on: Timestamp) {
@@ -77,17 +89,20 @@ impl Workers {
         let last = seen.get(&worker.name).copied();
         if last.is_none_or(|last| !last.is_of(worker)) {
             let Worker { incarnation, counter, .. } = *worker;
-            seen.insert(worker.name.clone(), Seen { incarnation, counter, at, on, moved: last.is_some() });
+            let moved = last.is_some();
+            seen.insert(worker.name.clone(), Seen { incarnation, counter, at, on, moved, lease: None });
         }
     }
 
-    /// A sign of life that came to this server itself.
-    pub fn heard(&self, worker: &str, incarnation: u64, counter: u64, at: Duration, on: Timestamp) {
-        let seen = Seen { incarnation, counter, at, on, moved: true };
+    /// A sign of life that came to this server itself, from a worker that keeps to this lease, or else to the one that it was
+    /// told when it registered.
+    pub fn heard(&self, caller: &Caller, counter: u64, lease: Option<Duration>, at: Duration, on: Timestamp) {
+        let Caller { ref worker, incarnation } = *caller;
+        let seen = Seen { incarnation, counter, at, on, moved: true, lease };
         let mut all = self.lock();
         let is_newer = |last: &Seen| (last.incarnation, last.counter) < (incarnation, counter);
         if all.get(worker).is_none_or(is_newer) {
-            all.insert(worker.to_owned(), seen);
+            all.insert(worker.clone(), seen);
         }
     }
 
@@ -96,7 +111,8 @@ impl Workers {
         self.lock().get(worker).filter(|last| last.moved).map(|last| last.on)
     }
 
-    fn phase(&self, worker: &Worker, now: Duration, lease: Duration) -> (Phase, Option<Timestamp>) {
+    fn phase(&self, worker: &Worker, now: Duration, own: Duration) -> (Phase, Option<Timestamp>) {
+        let lease = self.lease_of(worker, own);
         let Some(last) = self.lock().get(&worker.name).copied() else { return (Phase::Pending, None) };
         let phase = match () {
             () if last.is_of(worker) && last.is_over(now, lease) => Phase::NotReady,
@@ -179,7 +195,8 @@ impl Control {
     pub(crate) async fn forget_gone_workers(&self, after: Duration) -> Result<(), StoreError> {
         let now = self.runtime.monotonic();
         for worker in self.store.workers().await? {
-            let is_gone = self.workers.is_silent(&worker, now, after.max(self.config.lease));
+            let lease = self.workers.lease_of(&worker, self.config.lease);
+            let is_gone = self.workers.is_silent(&worker, now, after.max(lease));
             if !is_gone || worker.standing != Standing::Open {
                 continue;
             }

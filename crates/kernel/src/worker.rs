@@ -23,6 +23,10 @@ pub struct Offer {
     /// The models it can reach; empty means any.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub models: BTreeSet<String>,
+    /// Said by the server that registered it, whatever the worker says: the lease that it was told. Every other server waits
+    /// for at least as long before it takes the worker for dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_lease_ms: Option<u64>,
 }
 
 impl Offer {

@@ -138,6 +138,9 @@ pub struct RenewRequest {
     pub claimed: u64,
     /// The runs held, each with the epoch of its lease.
     pub held: Vec<(RunId, u64)>,
+    /// The lease that the worker keeps to; without it, the one that it was told when it registered.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +150,10 @@ pub struct Renewed {
     /// Give back what is held, once the steps under way are done.
     #[serde(default)]
     pub drain: bool,
+    /// Whoever doesn't renew for so long loses its runs. Where it is longer than what the worker was told when it registered,
+    /// that holds: other servers don't know of this one.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

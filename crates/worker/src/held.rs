@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use ostler_kernel::{RunId, runtime::Spawned};
 use tokio::sync::watch;
 
@@ -27,8 +28,10 @@ pub struct Held {
 /// By this worker's own clock.
 #[derive(Default)]
 struct LeaseClock {
+    /// What was told when it registered, which every server knows of; and what is kept to, which is never longer.
+    registered: Duration,
+    lease: Duration,
     renewed_at: Duration,
-    until: Duration,
     counter: u64,
 }
 
@@ -37,19 +40,19 @@ pub struct HeldRun {
     pub spawned: Option<Spawned>,
 }
 
-impl Default for Held {
-    fn default() -> Self {
+impl Held {
+    /// For one who asked at `sent_at` to be registered, and was told of such a lease.
+    pub fn new(sent_at: Duration, lease: Duration) -> Self {
+        let clock = LeaseClock { registered: lease, lease, renewed_at: sent_at, counter: 0 };
         Self {
             runs: Mutex::default(),
             count: watch::channel(0).0,
             sent: AtomicU64::new(0),
             claimed: AtomicU64::new(0),
-            lease: Mutex::default(),
+            lease: Mutex::new(clock),
         }
     }
-}
 
-impl Held {
     /// A run may be given again before its former attempt is known to be over: that one stops here.
     pub fn insert(&self, id: RunId, port: Arc<RunPort>) {
         let former = self.lock().insert(id, HeldRun { port, spawned: None });
@@ -97,10 +100,25 @@ impl Held {
         self.take_all().iter().for_each(HeldRun::abort);
     }
 
-    pub fn take_all(&self) -> Vec<HeldRun> {
+    fn take_all(&self) -> Vec<HeldRun> {
         let runs = std::mem::take(&mut *self.lock());
         self.count.send_replace(0);
         runs.into_values().collect()
+    }
+
+    /// Cuts all of them off, and lets others go on with them. Until that is known of one, it is held: the lease is kept
+    /// meanwhile.
+    pub async fn give_all_back(&self) {
+        let ports: Vec<_> = {
+            let runs = self.lock();
+            runs.values().for_each(HeldRun::abort);
+            runs.iter().map(|(id, run)| (*id, Arc::clone(&run.port))).collect()
+        };
+        let giving = ports.into_iter().map(|(id, port)| async move {
+            port.give_back().await;
+            self.remove(id, port.epoch());
+        });
+        join_all(giving).await;
     }
 
     pub fn input_came(&self, id: RunId) {
@@ -123,19 +141,27 @@ impl Held {
         self.wait_until_below(1).await;
     }
 
-    /// A renewal sent at `sent_at` was answered.
-    pub fn renewed(&self, sent_at: Duration, lease: Duration) {
+    /// A renewal sent at `sent_at` was answered; a newer server says of what length leases are by now. Where they have become
+    /// longer, the former length is kept to: another server may not know yet.
+    pub fn renewed(&self, sent_at: Duration, told: Option<Duration>) {
         let mut clock = self.clock();
         clock.renewed_at = sent_at;
-        clock.until = sent_at + lease;
+        clock.lease = told.map_or(clock.lease, |told| told.min(clock.registered));
     }
 
-    pub fn renewed_at(&self) -> Duration {
-        self.clock().renewed_at
+    /// How long the lease is that is kept to.
+    pub fn lease(&self) -> Duration {
+        self.clock().lease
+    }
+
+    /// Until when the lease stands.
+    pub fn until(&self) -> Duration {
+        let clock = self.clock();
+        clock.renewed_at + clock.lease
     }
 
     pub fn lease_stands(&self, now: Duration) -> bool {
-        now < self.clock().until
+        now < self.until()
     }
 
     /// The counter for the next renewal.
@@ -178,10 +204,24 @@ impl HeldRun {
             spawned.abort();
         }
     }
+}
 
-    /// Cuts the run off and lets someone else go on with it.
-    pub async fn give_back(self) {
-        self.abort();
-        self.port.give_back().await;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_becomes_shorter_when_that_is_told_and_never_longer_than_it_was_registered() {
+        let seconds = Duration::from_secs;
+        let held = Held::new(seconds(100), seconds(30));
+        assert!(held.lease_stands(seconds(129)) && !held.lease_stands(seconds(130)));
+        let told = |lease: Option<u64>| {
+            held.renewed(seconds(200), lease.map(seconds));
+            (held.lease(), held.until())
+        };
+        assert_eq!(told(Some(5)), (seconds(5), seconds(205)));
+        assert_eq!(told(None), (seconds(5), seconds(205)), "a server of the version before says nothing");
+        assert_eq!(told(Some(10)), (seconds(10), seconds(210)));
+        assert_eq!(told(Some(60)), (seconds(30), seconds(230)), "no other server knows of that");
     }
 }

@@ -54,6 +54,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A server that has not registered a worker for so long hangs: another may be there.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a stopping worker tries to give back what is left. Where nobody hears of it, others take it over when the lease ends.
+const GIVING_BACK: Duration = Duration::from_secs(10);
+
 /// How long a stopping worker waits for its last words to be heard.
 const PARTING: Duration = Duration::from_secs(1);
 
@@ -139,7 +142,6 @@ struct Worker {
 struct Incarnation {
     caller: Caller,
     slots: usize,
-    lease: Duration,
     equipment: Equipment,
     stopping: Arc<AtomicBool>,
     draining: Arc<AtomicBool>,
@@ -209,7 +211,12 @@ impl Worker {
                 return Err(End::Stopped);
             }
             let sent_at = runtime.monotonic();
-            let answer = timeout(&*runtime, PATIENCE, self.equipment.port.register(request.clone())).await;
+            let asking = timeout(&*runtime, PATIENCE, self.equipment.port.register(request.clone()));
+            let answer = tokio::select! {
+                biased;
+                answer = asking => answer,
+                _ = self.stop_asked.wait_for(|stop| *stop) => return Err(End::Stopped),
+            };
             let answer =
                 answer.unwrap_or_else(|error| Err(LinkError::Unavailable { message: error.to_string() }));
             match answer {
@@ -231,14 +238,12 @@ impl Worker {
     }
 
     fn incarnation(&self, incarnation: u64, lease: Duration, sent_at: Duration) -> Incarnation {
-        let held = Arc::new(Held::default());
-        held.renewed(sent_at, lease);
+        let held = Arc::new(Held::new(sent_at, lease));
         let (deltas, emitted) = mpsc::channel(deltas::ROOM);
         let caller = Caller { worker: self.config.name.clone(), incarnation };
         Incarnation {
             caller,
             slots: self.config.offer.slots as usize,
-            lease,
             equipment: self.equipment.clone(),
             stopping: Arc::clone(&self.stopping),
             draining: Arc::default(),
@@ -260,18 +265,22 @@ impl Incarnation {
         }
     }
 
-    /// Runs under way end at their next step, or are cut off and given back. The lease is kept meanwhile.
+    /// Runs under way end at their next step, or are cut off and given back. The lease is kept meanwhile: once it is over there
+    /// is nothing to give back.
     async fn wind_down(&self) {
         let runtime = &*self.equipment.runtime;
+        let ending = async {
+            // Whoever writes to a server that can't be reached does not end.
+            if timeout(runtime, GRACE, self.held.wait_until_empty()).await.is_err() {
+                let _: Result<(), _> = timeout(runtime, GIVING_BACK, self.held.give_all_back()).await;
+            }
+        };
         tokio::select! {
             biased;
-            () = self.held.wait_until_empty() => {}
+            () = ending => {}
             _ = self.keep_renewed() => {}
-            () = runtime.sleep(GRACE) => {}
         }
-        for run in self.held.take_all() {
-            run.give_back().await;
-        }
+        self.held.abort_all();
         self.say_farewell().await;
     }
 
@@ -280,7 +289,8 @@ impl Incarnation {
     async fn say_farewell(&self) {
         let counter = self.held.next_counter();
         let claimed = self.held.claim_sent();
-        let farewell = RenewRequest { caller: self.caller.clone(), counter, claimed, held: Vec::new() };
+        let held = Vec::new();
+        let farewell = RenewRequest { caller: self.caller.clone(), counter, claimed, held, lease_ms: None };
         let told = timeout(&*self.equipment.runtime, PARTING, self.equipment.port.renew(farewell)).await;
         if let Ok(Err(error)) = told {
             tracing::debug!(%error, "left without a farewell");

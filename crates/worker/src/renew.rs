@@ -23,15 +23,15 @@ impl Incarnation {
                 return Over::Expired;
             }
             let counter = self.held.next_counter();
-            let silent = sent_at.saturating_sub(self.held.renewed_at());
+            let (lease, left) = (self.held.lease(), self.held.until().saturating_sub(sent_at));
             let (claimed, held) = self.held.claimed_and_held();
-            let request = RenewRequest { caller: self.caller.clone(), counter, claimed, held };
-            let left = self.lease.saturating_sub(silent);
+            let lease_ms = u64::try_from(lease.as_millis()).ok();
+            let request = RenewRequest { caller: self.caller.clone(), counter, claimed, held, lease_ms };
             n_failed += 1;
-            match timeout(runtime, left.min(self.lease / 2), self.equipment.port.renew(request)).await {
-                Ok(Ok(Renewed { lost, drain })) => {
+            match timeout(runtime, left.min(lease / 2), self.equipment.port.renew(request)).await {
+                Ok(Ok(Renewed { lost, drain, lease_ms })) => {
                     n_failed = 0;
-                    self.held.renewed(sent_at, self.lease);
+                    self.held.renewed(sent_at, lease_ms.map(Duration::from_millis));
                     self.drain(drain);
                     lost.into_iter().for_each(|(run, epoch)| self.held.abort(run, epoch));
                 }
@@ -40,8 +40,9 @@ impl Incarnation {
                 Err(error) => tracing::debug!(%error, "a renewal was not answered"),
             }
             // Whoever is late stops what it runs when its lease ends, and not a pause later.
-            let stands = (self.held.renewed_at() + self.lease).saturating_sub(runtime.monotonic());
-            runtime.sleep(pause(self.lease, n_failed).min(stands).max(Duration::from_millis(1))).await;
+            let stands = self.held.until().saturating_sub(runtime.monotonic());
+            let pause = pause(self.held.lease(), n_failed);
+            runtime.sleep(pause.min(stands).max(Duration::from_millis(1))).await;
         }
     }
 

@@ -104,8 +104,7 @@ mod tests {
 
     async fn find(answer: Result<SecretAnswer, LinkError>) -> Result<Option<String>, Failure> {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(Handle::current()));
-        let held = Arc::new(Held::default());
-        held.renewed(runtime.monotonic(), Duration::from_secs(60));
+        let held = Arc::new(Held::new(runtime.monotonic(), Duration::from_secs(60)));
         let holder = Holder { caller: Caller { worker: "one".into(), incarnation: 1 }, held };
         let step = StepId { run: RunId::new(&*runtime), index: 1 }.to_string();
         let kept = KeptSecrets::new(Arc::new(Answers(answer)), runtime);

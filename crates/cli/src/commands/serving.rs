@@ -139,6 +139,7 @@ pub fn offer(settings: &Settings) -> Offer {
         labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         models: settings.list(&table::MODELS).map(ToOwned::to_owned).collect(),
         capabilities: settings.list(&table::CAPABILITIES).map(ToOwned::to_owned).collect(),
+        ..Offer::default()
     }
 }
 

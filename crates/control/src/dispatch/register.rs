@@ -23,15 +23,21 @@ impl Control {
         let caller = Caller { worker: worker.name.clone(), incarnation: worker.incarnation };
         self.signals.forget_former(&caller);
         let (at, on) = (self.runtime.monotonic(), self.runtime.now());
-        self.workers.heard(&caller.worker, caller.incarnation, worker.counter, at, on);
+        self.workers.heard(&caller, worker.counter, None, at, on);
         self.give_up_former(&worker.name, worker.incarnation).await?;
-        let lease_ms = u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX);
+        // Asked again, what was said the first time, by whichever server, is what others go by.
+        let lease_ms = worker.offer.told_lease_ms.unwrap_or_else(|| self.lease_ms());
         Ok(Registered::As { incarnation: worker.incarnation, lease_ms })
+    }
+
+    pub(super) fn lease_ms(&self) -> u64 {
+        u64::try_from(self.config.lease.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// The worker as it is now registered, or the incarnation of another that has its name.
     async fn incarnation_of(&self, request: RegisterRequest) -> Result<Result<Worker, u64>, LinkError> {
-        let RegisterRequest { name, instance, former, offer } = request;
+        let RegisterRequest { name, instance, former, mut offer } = request;
+        offer.told_lease_ms = Some(self.lease_ms());
         loop {
             let workers = self.store.workers().await.map_err(unavailable)?;
             let present = workers.into_iter().find(|worker| worker.name == name);

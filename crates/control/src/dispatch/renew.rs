@@ -1,5 +1,7 @@
 //! A worker says that it lives and what it holds; both sides learn where they differ.
 
+use std::time::Duration;
+
 use ostler_kernel::{Run, RunId, run::take_over::Cause, worker};
 use ostler_link::{LinkError, RenewRequest, Renewed};
 use ostler_store::StoreExt;
@@ -11,14 +13,14 @@ impl Control {
     /// The runs the worker believes to hold and doesn't. Runs that were given to it in a claim whose answer
     /// it never got are given to others.
     pub(super) async fn renew(&self, request: RenewRequest) -> Result<Renewed, LinkError> {
-        let RenewRequest { caller, counter, claimed, held } = request;
+        let RenewRequest { caller, counter, claimed, held, lease_ms } = request;
         let bundle = worker::renew(&caller.worker, caller.incarnation, counter);
         if self.commit(bundle).await.map_err(unavailable)?.is_err() {
             return Err(LinkError::Superseded);
         }
         self.waiting.heard(&caller.worker, caller.incarnation);
         let (at, on) = (self.runtime.monotonic(), self.runtime.now());
-        self.workers.heard(&caller.worker, caller.incarnation, counter, at, on);
+        self.workers.heard(&caller, counter, lease_ms.map(Duration::from_millis), at, on);
         let leased = self.store.leased(Some(caller.worker.clone())).await.map_err(unavailable)?;
         for run in &leased {
             let unknown = run.lease().filter(|lease| {
@@ -36,7 +38,8 @@ impl Control {
         }
         let is_held = |held: &(RunId, u64)| leased.iter().any(|run| (run.id, run.epoch) == *held);
         let lost = held.into_iter().filter(|held| !is_held(held)).collect();
-        Ok(Renewed { lost, drain: self.is_draining(&caller.worker).await? })
+        let drain = self.is_draining(&caller.worker).await?;
+        Ok(Renewed { lost, drain, lease_ms: Some(self.lease_ms()) })
     }
 
     /// A worker that came from another server holds runs that were handed out there. What others do to them concerns

@@ -24,8 +24,9 @@ impl Control {
         // A counter may have moved while it was being read: what is seen is seen now, not when we began to look.
         let read_at = self.runtime.monotonic();
         // Whoever will lose its runs soon, here or by another server's judgement, is given no others, nor the same again.
-        let soon = self.config.lease * 3 / 4;
-        let silent = workers.iter().filter(|worker| self.workers.is_silent(worker, now, soon));
+        let lease_of = |worker: &Worker| self.workers.lease_of(worker, self.config.lease);
+        let silent =
+            workers.iter().filter(|worker| self.workers.is_silent(worker, now, lease_of(worker) * 3 / 4));
         self.waiting.set_silent(silent.map(|worker| (worker.name.clone(), worker.incarnation)).collect());
         for run in self.store.leased(None).await.map_err(unavailable)? {
             let Some(lease) = run.lease() else { continue };
@@ -34,7 +35,7 @@ impl Control {
                 // Its worker registered anew, and the server was lost before it could give the run up.
                 self.take(run.id, lease, Cause::Restarted, None).await?;
             } else if lease.incarnation == worker.incarnation
-                && self.workers.is_silent(worker, now, self.config.lease)
+                && self.workers.is_silent(worker, now, lease_of(worker))
             {
                 tracing::warn!(worker = worker.name, run = %run.id, "the worker is silent; its run is taken over");
                 let Worker { incarnation, counter, .. } = *worker;

@@ -118,7 +118,13 @@ fn requests() -> Vec<Request> {
         Request::Register(register),
         Request::Claim(ClaimRequest { caller: caller(), number: 5, slots: 8, wait_ms: 20_000 }),
         Request::Journal(JournalRequest { caller: caller(), key: key(), progress: progress() }),
-        Request::Renew(RenewRequest { caller: caller(), counter: 12, claimed: 4, held: vec![(run_id(), 3)] }),
+        Request::Renew(RenewRequest {
+            caller: caller(),
+            counter: 12,
+            claimed: 4,
+            held: vec![(run_id(), 3)],
+            lease_ms: Some(30_000),
+        }),
         Request::Signals(SignalsRequest { caller: caller(), wait_ms: 20_000 }),
         Request::Inputs(InputsRequest { caller: caller(), run: run_id(), task: task(), after: 1 }),
         Request::Deltas(DeltasRequest { caller: caller(), deltas: vec![delta] }),
@@ -148,7 +154,7 @@ fn responses() -> Vec<(&'static str, Response)> {
         ("", Response::Assigned(vec![assignment()])),
         ("", Response::Journaled(())),
         ("", Response::Left(())),
-        ("", Response::Renewed(Renewed { lost: vec![(run_id(), 3)], drain: true })),
+        ("", Response::Renewed(Renewed { lost: vec![(run_id(), 3)], drain: true, lease_ms: Some(5_000) })),
         ("", Response::Signals(vec![signal(SignalKind::Stop), signal(SignalKind::Input)])),
         ("", Response::Inputs(vec![input])),
         ("", Response::Shown(())),
@@ -176,6 +182,7 @@ fn offer() -> Offer {
         labels: BTreeMap::from([("disk".into(), "ssd".into())]),
         capabilities: BTreeSet::from(["gpu".into()]),
         models: ["large".into()].into(),
+        told_lease_ms: Some(30_000),
     }
 }
 

@@ -57,7 +57,8 @@ async fn what_is_too_much_for_one_answer_comes_with_the_next_ones() {
         held.extend(assignments.iter().map(|given| (given.run.id, given.run.epoch)));
         // A sign of life in between takes nothing away of what was given, and nothing is lost.
         let held: Vec<_> = held.iter().copied().collect();
-        let request = RenewRequest { caller: caller.clone(), counter: number, claimed: number, held };
+        let request =
+            RenewRequest { caller: caller.clone(), counter: number, claimed: number, held, lease_ms: None };
         assert_eq!(place.server.worker_port().renew(request).await.unwrap().lost, []);
     }
     assert_eq!(answers, [4, 4, 1], "about 16 MiB at once");

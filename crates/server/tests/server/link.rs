@@ -135,7 +135,13 @@ async fn what_is_larger_than_a_message_of_grpc_goes_through_and_holds_up_nobody(
     });
     let mut flood: tokio::task::JoinSet<_> = flood.collect();
     for counter in 1..=5 {
-        let request = RenewRequest { caller: worker.caller(), counter, claimed: 1, held: vec![(run, 1)] };
+        let request = RenewRequest {
+            caller: worker.caller(),
+            counter,
+            claimed: 1,
+            held: vec![(run, 1)],
+            lease_ms: None,
+        };
         let lost = timeout(&*runtime(), PATIENCE, port.renew(request)).await.unwrap().unwrap();
         assert_eq!(lost.lost, Vec::new());
     }

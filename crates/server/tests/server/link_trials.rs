@@ -144,7 +144,13 @@ async fn two_renewals_that_fail_lead_elsewhere_behind_a_balancer() {
     let mut counter = 0;
     let mut renew = || {
         counter += 1;
-        port.renew(RenewRequest { caller: caller.clone(), counter, claimed: 0, held: Vec::new() })
+        port.renew(RenewRequest {
+            caller: caller.clone(),
+            counter,
+            claimed: 0,
+            held: Vec::new(),
+            lease_ms: None,
+        })
     };
     let set_away = |is_away| first.is_away.store(is_away, Ordering::SeqCst);
     // One failure may pass by itself, however often.

@@ -1,13 +1,17 @@
 //! Workers as resources, quotas, and what is quarantined.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use ostler_kernel::worker::Offer;
+use ostler_kernel::{
+    Runtime, Timestamp,
+    runtime::{BoxFuture, Spawned},
+    worker::Offer,
+};
 use ostler_link::{ClaimRequest, RegisterRequest, Registered, RenewRequest, WorkerPort, WorkerPortExt};
 use serde_json::{Value, json};
 
-use crate::support::{Place, task, worker::Worker};
+use crate::support::{Place, config, runtime, task, worker::Worker};
 
 async fn register(place: &Place, name: &str, offer: Offer) -> ostler_link::Caller {
     let port = place.server.worker_port();
@@ -40,6 +44,7 @@ async fn workers_are_listed_with_what_they_offer() {
         labels: [("disk".to_owned(), "ssd".to_owned())].into(),
         capabilities: ["gpu".to_owned(), "large".to_owned()].into(),
         models: ["m".to_owned()].into(),
+        ..Offer::default()
     };
     register(&place, "one", offer).await;
     register(&place, "two", Offer::of_slots(1)).await;
@@ -91,7 +96,10 @@ async fn a_cordoned_worker_gets_nothing_and_a_draining_one_is_told() {
     let drained = |counter| {
         let (port, caller) = (Arc::clone(&port), caller.clone());
         async move {
-            port.renew(RenewRequest { caller, counter, claimed: 0, held: Vec::new() }).await.unwrap().drain
+            port.renew(RenewRequest { caller, counter, claimed: 0, held: Vec::new(), lease_ms: None })
+                .await
+                .unwrap()
+                .drain
         }
     };
     assert_eq!(stand("cordon").await, "cordoned");
@@ -180,8 +188,66 @@ async fn no_more_runs_are_at_work_than_quotas_allow() {
     for name in ["agent", "all"] {
         assert_eq!(place.delete(&format!("/v1/quotas/{name}")).await.status, 204);
     }
-    place.task().await;
-    assert_eq!(claimed(&port, &caller, 4).await, 5, "the last task has brought the new limit along");
+    assert_eq!(claimed(&port, &caller, 4).await, 4, "nothing is limited any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_counts_for_what_waits_already() {
+    let place = Place::with_agent().await;
+    for _ in 0..5 {
+        place.task().await;
+    }
+    let port = place.server.worker_port();
+    let caller = register(&place, "w", Offer::of_slots(50)).await;
+    quota(&place, "agent", json!({"agent": "helper", "max_concurrent": 2})).await;
+    assert_eq!((claimed(&port, &caller, 1).await, claimed(&port, &caller, 2).await), (2, 0));
+    quota(&place, "agent", json!({"agent": "helper", "max_concurrent": 3})).await;
+    assert_eq!((claimed(&port, &caller, 3).await, claimed(&port, &caller, 4).await), (1, 0));
+    assert_eq!(place.delete("/v1/quotas/agent").await.status, 204);
+    assert_eq!(claimed(&port, &caller, 5).await, 2);
+}
+
+/// A runtime in which nobody follows quotas: what is known of them is what the start has read.
+struct Unfollowed(Arc<dyn Runtime>);
+
+impl Runtime for Unfollowed {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn random(&self) -> u64 {
+        self.0.random()
+    }
+
+    fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(delay)
+    }
+
+    fn spawn(&self, name: &'static str, future: BoxFuture<'static, ()>) -> Spawned {
+        let future = if name == "quotas" { Box::pin(std::future::pending()) } else { future };
+        self.0.spawn(name, future)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_server_holds_to_quotas_from_the_first_claim_and_the_first_task_on() {
+    let place = Place::with_agent().await;
+    quota(&place, "few", json!({"max_concurrent": 1, "max_queued": 3})).await;
+    for _ in 0..3 {
+        place.task().await;
+    }
+    let Place { server, folder } = place;
+    server.shutdown().await;
+    let unfollowed = Arc::new(Unfollowed(runtime()));
+    let server = ostler_server::start(config(folder.path()), unfollowed).await.unwrap();
+    let place = Place { server, folder };
+    assert_eq!(place.post("/v1/tasks", &task()).await.status, 429, "as many wait as may");
+    let caller = register(&place, "w", Offer::of_slots(50)).await;
+    assert_eq!(claimed(&place.server.worker_port(), &caller, 1).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
