@@ -1,7 +1,8 @@
 //! A worker that is cut off from its server for longer than its lease: its run is finished elsewhere, nothing that it
-//! sends afterwards counts, and it works again once it is back. Real processes; the cable between them is pulled.
+//! sends afterwards counts, and it works again once it is back. And one behind a network that loses packets. Real processes;
+//! the cable between them is pulled, or bad.
 //!
-//! The test plays inside a network namespace with no route out (it starts itself there); the worker sits on an island,
+//! A test plays inside a network namespace with no route out (it starts itself there); the worker sits on an island,
 //! a second namespace, with one cable to the server and another to the model and the tools, which stays.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
@@ -24,7 +25,6 @@ use ostler_testing::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const NAME: &str = "a_worker_cut_off_for_longer_than_its_lease_is_fenced_and_works_again";
 const INSIDE: &str = "OSTLER_TEST_INSIDE_NAMESPACE";
 
 /// The one that is pulled.
@@ -35,6 +35,10 @@ const PORT: u16 = 7070;
 /// Where the model and the tools are heard.
 const EFFECTS: &str = "10.78.0.1";
 const LEASE: &str = "2s";
+/// So many of all packets are lost, in each direction.
+const LOSE: &str = "-A INPUT -i server0 -m statistic --mode random --probability 0.3 -j DROP";
+/// Long enough for something that has to be said six times.
+const LONG_LEASE: &str = "15s";
 /// Shorter than the lease: the worker has its result, and nobody to tell.
 const TOOL_MS: u32 = 1_000;
 
@@ -45,23 +49,77 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_cut_off_for_longer_than_its_lease_is_fenced_and_works_again() {
-    if std::env::var_os(INSIDE).is_some() {
-        return play().await;
+    if is_inside("a_worker_cut_off_for_longer_than_its_lease_is_fenced_and_works_again", &["true"]) {
+        be_cut_off().await;
     }
-    let may = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_behind_a_network_that_loses_a_third_of_all_does_its_work_once() {
+    // The kernel may lack this.
+    let lose: Vec<_> = ["iptables"].into_iter().chain(LOSE.split(' ')).collect();
+    if is_inside("a_worker_behind_a_network_that_loses_a_third_of_all_does_its_work_once", &lose) {
+        lose_packets().await;
+    }
+}
+
+/// Whether this process is in a namespace of its own. If not, the test is played in another one that is, unless none can be
+/// made in which this command works.
+fn is_inside(test: &str, needed: &[&str]) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let may = Command::new("unshare").arg("--net").args(needed).stderr(Stdio::null()).status();
     if !may.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: no network namespace can be made here; as root it can");
-        return;
+        eprintln!(
+            "SKIPPED: no network namespace can be made here, or {needed:?} does not work there; as root it may"
+        );
+        return false;
     }
     let this = std::env::current_exe().unwrap();
     let mut inside = Command::new("unshare");
-    inside.arg("--net").arg(this).args(["--exact", NAME, "--nocapture"]).env(INSIDE, "1");
+    inside.arg("--net").arg(this).args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
     assert!(inside.status().unwrap().success(), "it failed inside its namespace");
+    false
 }
 
-async fn play() {
+async fn lose_packets() {
     let island = Island::make();
-    let world = World::start(&island).await;
+    let world = World::start(&island, LONG_LEASE).await;
+    let mut worker = world.worker("lossy").behind("nsenter", ["--target", &island.id(), "--net", "--"]);
+    succeed(Command::new("iptables").args(LOSE.split(' ')));
+    island.run("iptables", LOSE);
+    worker.start().unwrap();
+    let names = ["first", "second", "third"];
+    for name in names {
+        world.create(name).await;
+    }
+    for name in names {
+        let log = world.log_of_ended(name).await;
+        assert!(log.iter().map(|event| event.seq).eq(1..=log.len() as u64), "{name} has gaps");
+        let steps: Vec<u32> = finished(&log).into_iter().map(|(step, _)| step).collect();
+        assert_eq!(steps, [0, 1, 2], "{name}");
+        assert_eq!(attempts(&log), ["lossy: -"], "{name}: its lease is long enough for that");
+    }
+    // What is said again on the way is not done again.
+    let calls = world.tools.calls();
+    assert_eq!(calls.values().map(|call| call.count).collect::<Vec<_>>(), [1; 3]);
+    assert_eq!(world.model.desk().all().received, 2 * 3);
+    assert!(n_dropped() > 0, "nothing was lost");
+    assert_eq!(worker.stop().await.unwrap().code(), Some(0));
+}
+
+/// Packets that were lost on this side.
+fn n_dropped() -> u64 {
+    let listed = Command::new("iptables").args(["-L", "INPUT", "-v", "-n", "-x"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let rule = listed.lines().find(|line| line.contains("DROP") && line.contains(CABLE)).expect("the rule");
+    rule.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+async fn be_cut_off() {
+    let island = Island::make();
+    let world = World::start(&island, LEASE).await;
     let mut lonely = world.worker("lonely").behind("nsenter", ["--target", &island.id(), "--net", "--"]);
     lonely.start().unwrap();
 
@@ -122,8 +180,12 @@ impl Island {
     }
 
     fn inside(&self, arguments: &str) {
+        self.run("ip", arguments);
+    }
+
+    fn run(&self, program: &str, arguments: &str) {
         let mut nsenter = Command::new("nsenter");
-        succeed(nsenter.args(["--target", &self.id(), "--net", "ip"]).args(arguments.split(' ')));
+        succeed(nsenter.args(["--target", &self.id(), "--net", program]).args(arguments.split(' ')));
     }
 
     fn pull_the_cable(&self) {
@@ -162,7 +224,7 @@ struct World {
 }
 
 impl World {
-    async fn start(_: &Island) -> Self {
+    async fn start(_: &Island, lease: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("token"), TOKEN).unwrap();
         std::fs::write(folder.path().join("worker-token"), WORKER_TOKEN).unwrap();
@@ -172,7 +234,7 @@ impl World {
         let (to_tools, tool_url) = door(&tools.tool_url(&format!("slow-lookup?ms={TOOL_MS}"))).await;
         let address = SocketAddr::new(SERVER.parse().unwrap(), PORT);
         let mut server = program(&folder, "server", "server")
-            .args(["--listen", &address.to_string(), "--insecure", "--lease", LEASE])
+            .args(["--listen", &address.to_string(), "--insecure", "--lease", lease])
             .args(["--token-file".into(), folder.path().join("token")]);
         server.start().unwrap();
         server.wait_until_ready(address).await.unwrap();

@@ -64,6 +64,26 @@ async fn old_databases_open_and_their_work_goes_on() {
     }
 }
 
+/// There is no way back but a backup: what is in it may mean something else by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_a_newer_version_is_refused_and_left_as_it_is() {
+    let database = Postgres::start(&["fsync=off"]).unwrap();
+    drop(open(&database).await);
+    let version =
+        || -> i64 { database.ask("SELECT max(version) FROM ostler.migrations").unwrap().parse().unwrap() };
+    let known = version();
+    let newer = known + 1;
+    database.ask(&format!("INSERT INTO ostler.migrations VALUES ({newer})")).unwrap();
+    let before = database.dump("ostler").unwrap();
+    let refused = postgres::open(&database.url()).await.err().expect("it can't know what is in there");
+    let said = format!(
+        "the store was written by a newer version of ostler (schema {newer}, this one knows {known})"
+    );
+    assert_eq!(refused.to_string(), said);
+    assert_eq!(database.dump("ostler").unwrap(), before);
+    assert_eq!(version(), newer);
+}
+
 /// Someone reads for long, such as a backup; what has to be changed can't be, and nobody is to wait behind that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_that_has_to_wait_holds_up_nobody() {

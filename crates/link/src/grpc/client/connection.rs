@@ -83,7 +83,7 @@ impl Connection {
         tls: &Arc<rustls::ClientConfig>,
         runtime: &Arc<dyn Runtime>,
     ) -> Result<Self, Failure> {
-        let stream = reach(server, runtime).await?;
+        let stream = reach(&addresses_of(server).await?, runtime).await?;
         // Without it answers are only slower.
         let _ = stream.set_nodelay(true);
         let (sender, driving) = if server.is_tls {
@@ -150,15 +150,19 @@ impl Failure {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a worker dials the servers that its operator named")]
+async fn addresses_of(server: &ServerAddress) -> Result<Vec<SocketAddr>, Failure> {
+    let found = lookup_host((server.host.as_str(), server.port)).await.map_err(unreachable)?;
+    Ok(found.collect())
+}
+
 /// The first of a name's addresses that lets us in. Each gets a share of the time, so that one where nobody answers does not
 /// hide those behind it.
 #[expect(clippy::disallowed_methods, reason = "a worker dials the servers that its operator named")]
-async fn reach(server: &ServerAddress, runtime: &Arc<dyn Runtime>) -> Result<TcpStream, Failure> {
-    let found = lookup_host((server.host.as_str(), server.port)).await.map_err(unreachable)?;
-    let addresses: Vec<SocketAddr> = found.collect();
+async fn reach(addresses: &[SocketAddr], runtime: &Arc<dyn Runtime>) -> Result<TcpStream, Failure> {
     let share = PATIENCE * 3 / 4 / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut failure = unreachable("the name has no address");
-    for address in addresses {
+    for &address in addresses {
         match timeout(&**runtime, share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => failure = unreachable(error),
@@ -251,5 +255,85 @@ impl GrpcService<Body> for Sender {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         Box::pin(self.0.send_request(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use ostler_kernel::{
+        Timestamp,
+        runtime::{BoxFuture, Spawned},
+    };
+    use tokio::{
+        net::{TcpListener, TcpSocket},
+        runtime::Handle,
+    };
+
+    use super::*;
+    use crate::TokioRuntime;
+
+    /// A runtime in which little time is enough.
+    struct Hasty(TokioRuntime);
+
+    impl Runtime for Hasty {
+        fn now(&self) -> Timestamp {
+            self.0.now()
+        }
+
+        fn monotonic(&self) -> Duration {
+            self.0.monotonic()
+        }
+
+        fn random(&self) -> u64 {
+            self.0.random()
+        }
+
+        fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+            self.0.sleep(delay / 20)
+        }
+
+        fn spawn(&self, name: &'static str, future: BoxFuture<'static, ()>) -> Spawned {
+            self.0.spawn(name, future)
+        }
+    }
+
+    fn any_port() -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, 0).into()
+    }
+
+    /// Someone who listens and answers nobody: those who have called already take up all the room there is.
+    #[expect(clippy::disallowed_methods, reason = "dials itself")]
+    async fn silent(runtime: &Hasty) -> (TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(any_port()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let (address, mut callers) = (listener.local_addr().unwrap(), Vec::new());
+        while let Ok(Ok(caller)) = timeout(runtime, PATIENCE, TcpStream::connect(address)).await {
+            callers.push(caller);
+        }
+        (listener, callers)
+    }
+
+    #[tokio::test]
+    async fn of_two_addresses_the_second_is_reached_where_the_first_is_dead() {
+        let hasty = Hasty(TokioRuntime::new(Handle::current()));
+        let (silent, _callers) = silent(&hasty).await;
+        let silent = silent.local_addr().unwrap();
+        let gone = TcpListener::bind(any_port()).await.unwrap().local_addr().unwrap();
+        let alive = TcpListener::bind(any_port()).await.unwrap();
+        let runtime: Arc<dyn Runtime> = Arc::new(hasty);
+        for dead in [silent, gone] {
+            let addresses = [dead, alive.local_addr().unwrap()];
+            // All of it within the time in which a server has to have let us in.
+            let reached = timeout(&*runtime, PATIENCE, reach(&addresses, &runtime)).await;
+            let Ok(Ok(stream)) = reached else { panic!("{dead} hides the one behind it") };
+            assert_eq!(stream.peer_addr().unwrap(), addresses[1]);
+        }
+        let Err(Failure::Unreachable(reason)) = reach(&[gone, silent], &runtime).await else {
+            panic!("both are dead")
+        };
+        assert_eq!(reason, format!("no answer from {silent}"));
     }
 }
