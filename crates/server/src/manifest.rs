@@ -38,15 +38,16 @@ pub fn resource(
     if format == Format::Json {
         json::check(text)?;
     }
-    let mut resource = only_one(parse(format, text)?)?;
+    let Parsed { resources, origins, .. } = parse_all(format, text)?;
+    let (mut resource, origin) = only_one(resources.into_iter().zip(origins).collect())?;
     check_kind(kind, &resource)?;
     if let Some(namespace) = namespace
         && namespace != resource.metadata.namespace
     {
-        match value(format, text)?.pointer("/metadata/namespace") {
-            None | Some(Value::Null) => namespace.clone_into(&mut resource.metadata.namespace),
-            Some(_) => return Err(two_namespaces(&resource.metadata.namespace, namespace)),
+        if origin.says(&Path::of("metadata.namespace")) {
+            return Err(two_namespaces(&resource.metadata.namespace, namespace));
         }
+        namespace.clone_into(&mut resource.metadata.namespace);
     }
     parameters.caller()?.check_resource(&resource)?;
     Ok(resource)
@@ -180,7 +181,8 @@ pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Resul
     if let Some(namespace) = namespace {
         settle_namespace(metadata, namespace)?;
     }
-    let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |key: &str| Some(metadata.get(key)?.as_str()?.trim().to_owned()).filter(|text| !text.is_empty());
     let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
     let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
     parameters.caller()?.check_namespace(&namespace)?;
@@ -192,12 +194,15 @@ fn is_key(key: &str) -> bool {
 }
 
 fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Result<(), Problem> {
-    match metadata.get("namespace") {
+    let is_blank = |written: &Value| written.as_str().is_some_and(|written| written.trim().is_empty());
+    match metadata.get("namespace").filter(|written| !is_blank(written)) {
         None | Some(Value::Null) => {
             metadata.insert("namespace".to_owned(), json!(namespace));
             Ok(())
         }
-        Some(Value::String(written)) if written != namespace => Err(two_namespaces(written, namespace)),
+        Some(Value::String(written)) if written.trim() != namespace => {
+            Err(two_namespaces(written.trim(), namespace))
+        }
         // The same one, or no namespace at all, which the manifest's reader will say.
         Some(_) => Ok(()),
     }
@@ -281,7 +286,7 @@ fn parse_all(format: Format, text: &str) -> Result<Parsed, Problem> {
     ostler_spec::parse_with_notices(SOURCE, text).map_err(|problems| Problem::invalid_manifest(&problems))
 }
 
-fn only_one(mut resources: Vec<Resource>) -> Result<Resource, Problem> {
+fn only_one<T>(mut resources: Vec<T>) -> Result<T, Problem> {
     let count = resources.len();
     match resources.pop() {
         Some(resource) if count == 1 => Ok(resource),

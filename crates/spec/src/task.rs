@@ -65,7 +65,7 @@ choice! { Priority { Low = "low", #[default] Normal = "normal", High = "high", U
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TaskRetry {
-    /// The first included.
+    /// The first included; 0 is the default.
     pub max_attempts: u32,
     /// The first pause; it doubles with each.
     pub backoff: GoDuration,
@@ -80,7 +80,7 @@ impl Default for TaskRetry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MessageRetry {
-    /// The first included.
+    /// The first included; 0 is the default.
     pub max_attempts: u32,
     /// The first pause; it doubles with each.
     pub backoff: GoDuration,
@@ -270,7 +270,7 @@ fn check_key(key: &str) -> Result<(), String> {
 fn read_retry(fields: &mut Fields<'_, '_>) -> TaskRetry {
     let default = TaskRetry::default();
     TaskRetry {
-        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        max_attempts: fields.count_or_default("max_attempts").unwrap_or(default.max_attempts),
         backoff: fields.optional("backoff").unwrap_or(default.backoff),
     }
 }
@@ -278,7 +278,7 @@ fn read_retry(fields: &mut Fields<'_, '_>) -> TaskRetry {
 fn read_message_retry(fields: &mut Fields<'_, '_>, retry: &TaskRetry) -> MessageRetry {
     let default = MessageRetry::following(retry);
     MessageRetry {
-        max_attempts: fields.count("max_attempts", 1).unwrap_or(default.max_attempts),
+        max_attempts: fields.count_or_default("max_attempts").unwrap_or(default.max_attempts),
         backoff: fields.optional("backoff").unwrap_or(default.backoff),
         max_backoff: fields.optional("max_backoff").unwrap_or(default.max_backoff),
         jitter: fields.optional("jitter").unwrap_or(default.jitter),

@@ -349,7 +349,7 @@ kind: [
 ---
 kind: Tool
 metadata: {nam: t}
-spec: {type: http}
+spec: {type: cli}
 ";
     let problems = parse("f.yaml", text).unwrap_err();
     let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -359,7 +359,7 @@ spec: {type: http}
         "f.yaml:3:41: spec.limits.max_steps: expected a whole number, found the string \"x\"",
         "f.yaml:5:7: not valid YAML: unclosed bracket '[' (close it; text that begins with it needs quotes)",
         "f.yaml:8:12: metadata.nam: unknown field, did you mean \"name\"?",
-        "f.yaml:9:1: spec.endpoint: required field is missing",
+        "f.yaml:9:1: spec.cli: required field is missing",
     ];
     assert_eq!(shown, expected);
 }
@@ -391,14 +391,6 @@ fn every_field_of_a_task_is_named() {
     declared.retain(|name| !name.contains(char::is_uppercase));
     declared.sort_unstable();
     assert_eq!(fields, declared);
-}
-
-#[test]
-fn a_join_that_says_nothing_else_than_the_default_is_taken_anywhere() {
-    let join = "{mode: wait_for_all, quorum_count: 0, quorum_percent: 0, on_failure: deadletter}";
-    let line =
-        format!("agents: [a, b]\ngraph: {{a: {{next: b}}, b: {{join: {join}, delegate_join: {join}}}}}");
-    assert_eq!(declared("AgentSystem", &line).unsupported(), []);
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub fn routes() -> Routes {
     let created = post("/v1/tasks", "Accepts a task: once this is answered, it survives.")
         .takes(&[DRY_RUN, DRY_RUN_CAMEL, RERUN])
         .heeds(&[IDEMPOTENCY_KEY])
-        .carries(Body::Json("TaskRequest"))
+        .carries(Body::Request("TaskRequest"))
         .answers(201, task)
         .answers(200, task);
     let replaced = Route::put("/v1/tasks/{task}", Need::Write, "Replaces a template. A task never changes.")
