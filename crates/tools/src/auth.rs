@@ -59,7 +59,7 @@ fn header_of<'a>(auth: &'a AuthPlan, secret: &SecretText) -> (&'a str, SecretTex
 }
 
 /// A tool that is shown a user and a password may well repeat the password alone. The pair is hidden already, in base64 too.
-fn hide_parts(auth: &AuthPlan, secret: &SecretText, redactor: &Redactor) {
+pub fn hide_parts(auth: &AuthPlan, secret: &SecretText, redactor: &Redactor) {
     match &auth.shown {
         AuthForm::Basic => {
             if let Some((_, password)) = secret.expose().split_once(':') {

@@ -13,6 +13,7 @@ pub mod taxonomy;
 use async_trait::async_trait;
 use ostler_kernel::{Failure, plan::ToolPlan};
 
+pub use auth::hide_parts;
 pub use codes::codes;
 pub use redacting::Redacting;
 pub use registry::{Registry, Way};

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ostler_link::{Assignment, ClaimRequest, LinkError, WorkerPortExt};
 use tracing::Instrument as _;
 
-use crate::{Backoff, Incarnation, Over, insist, run_port::RunPort, secrets::as_holder};
+use crate::{Backoff, Incarnation, Over, ahead::Named, insist, run_port::RunPort, secrets::Holder};
 
 /// How long a claim waits for work before it is asked again.
 const WAIT: Duration = Duration::from_secs(20);
@@ -44,6 +44,7 @@ impl Incarnation {
 
     fn set_to_work(&self, assignment: Assignment) {
         let (id, epoch) = (assignment.run.id, assignment.run.epoch);
+        let named = Arc::new(Named::by(&assignment.plan));
         let port = Arc::new(RunPort::new(assignment, self));
         self.held.insert(id, Arc::clone(&port));
         let (held, caller) = (Arc::clone(&self.held), self.caller.clone());
@@ -57,7 +58,8 @@ impl Incarnation {
                     tracing::debug!(%stopped, "stopped");
                 }
             });
-            as_holder(caller, Arc::clone(&held), running.instrument(span)).await;
+            let holder = Holder { caller, held: Arc::clone(&held), named };
+            holder.scope(running.instrument(span)).await;
             held.remove(id, epoch);
         };
         let spawned = self.equipment.runtime.spawn("run", Box::pin(work));

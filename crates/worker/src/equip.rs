@@ -12,7 +12,7 @@ use ostler_link::WorkerPort;
 
 use ostler_telemetry::Telemetry;
 
-use crate::{Equipment, observed::Observed, secrets::KeptSecrets};
+use crate::{Equipment, ahead::Ahead, observed::Observed, secrets::KeptSecrets};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EquipError {
@@ -45,7 +45,9 @@ impl Equipment {
         let secrets = Secrets::kept_or_environment(kept, redactor.clone());
         let gateway = llm::Registry::standard(client.clone(), runtime.clone(), secrets.clone())?;
         let gateway = llm::Limited::new(gateway, Arc::clone(&runtime));
-        let toolbox = tools::Registry::standard(client, runtime.clone(), secrets)?;
+        let toolbox = tools::Registry::standard(client, runtime.clone(), secrets.clone())?;
+        let gateway = Ahead::new(gateway, secrets.clone(), Arc::clone(&runtime));
+        let toolbox = Ahead::new(toolbox, secrets, Arc::clone(&runtime));
         let gateway = llm::Redacting::new(gateway, redactor.clone());
         let toolbox = tools::Redacting::new(toolbox, redactor.clone());
         Ok(Self {

@@ -4,6 +4,7 @@
 //! signals. If renewing fails for the length of a lease, everything it runs is stopped before anybody else
 //! may start it, and the worker registers anew.
 
+mod ahead;
 mod claim;
 mod codes;
 mod content;

@@ -8,7 +8,7 @@ use ostler_agent::llm::secrets::{Asked, Resolver, SecretText};
 use ostler_kernel::{Failure, Runtime, StepId, runtime::timeout};
 use ostler_link::{Caller, LinkError, SecretAnswer, SecretRequest, WorkerPort, WorkerPortExt};
 
-use crate::{held::Held, insist};
+use crate::{ahead::Named, held::Held, insist};
 
 /// How long the server may take. Longer than it takes to start anew.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,15 +19,28 @@ tokio::task_local! {
     static HOLDER: Holder;
 }
 
+/// This incarnation of the worker, at work on a run.
 #[derive(Clone)]
-struct Holder {
-    caller: Caller,
-    held: Arc<Held>,
+pub(crate) struct Holder {
+    pub(crate) caller: Caller,
+    pub(crate) held: Arc<Held>,
+    pub(crate) named: Arc<Named>,
 }
 
-/// Works on a run as this incarnation of the worker.
-pub(crate) async fn as_holder(caller: Caller, held: Arc<Held>, work: impl Future<Output = ()>) {
-    HOLDER.scope(Holder { caller, held }, work).await;
+impl Holder {
+    /// Works on a run.
+    pub(crate) async fn scope<T>(self, work: impl Future<Output = T>) -> T {
+        HOLDER.scope(self, work).await
+    }
+
+    /// Who is at work here, if that is so of what its plan names.
+    pub(crate) fn who_lacks(is_so: impl FnOnce(&Named) -> bool) -> Option<Self> {
+        HOLDER.try_with(|holder| is_so(&holder.named).then(|| holder.clone())).ok().flatten()
+    }
+
+    pub(crate) fn lease_stands(&self, runtime: &dyn Runtime) -> bool {
+        self.held.lease_stands(runtime.monotonic())
+    }
 }
 
 pub struct KeptSecrets {
@@ -42,7 +55,7 @@ impl KeptSecrets {
 
     fn request(asked: &Asked<'_>) -> Option<(SecretRequest, Arc<Held>)> {
         let step: StepId = asked.step.parse().ok()?;
-        let Holder { caller, held } = HOLDER.try_with(Holder::clone).ok()?;
+        let Holder { caller, held, .. } = HOLDER.try_with(Holder::clone).ok()?;
         Some((SecretRequest { caller, run: step.run, reference: asked.reference.to_owned() }, held))
     }
 }
@@ -105,11 +118,12 @@ mod tests {
     async fn find(answer: Result<SecretAnswer, LinkError>) -> Result<Option<String>, Failure> {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::new(Handle::current()));
         let held = Arc::new(Held::new(runtime.monotonic(), Duration::from_secs(60)));
-        let holder = Holder { caller: Caller { worker: "one".into(), incarnation: 1 }, held };
+        let caller = Caller { worker: "one".into(), incarnation: 1 };
+        let holder = Holder { caller, held, named: Arc::default() };
         let step = StepId { run: RunId::new(&*runtime), index: 1 }.to_string();
         let kept = KeptSecrets::new(Arc::new(Answers(answer)), runtime);
         let asked = Asked { reference: "default/openai", step: &step };
-        let found = HOLDER.scope(holder, kept.find(&asked)).await;
+        let found = holder.scope(kept.find(&asked)).await;
         found.map(|found| found.map(|secret| secret.expose().to_owned()))
     }
 
