@@ -59,7 +59,7 @@ async fn play() -> anyhow::Result<ExitCode> {
     findings.violations.iter().for_each(|line| println!("must not be: {line}"));
     findings.dead.iter().for_each(|line| println!("proves nothing: {line}"));
     println!(
-        "ssrf: {} tricks x 3 paths, {} calls, {} connections that must not be; {} that may be were made; without the \
+        "ssrf: {} tricks, on models and tools and by their redirects, {} calls, {} connections that must not be; {} that may be were made; without the \
          check {} would have been; {} tricks prove nothing, {:.1} s",
         findings.n_tricks,
         findings.n_calls,

@@ -1,5 +1,5 @@
-//! The ways into the client: the gateway of models, the toolbox, and redirects; and beside them a client that checks
-//! nothing.
+//! The ways into the client: the gateway of models, the toolbox, and the client itself, each called by its address and by a
+//! redirect; and beside them a client that checks nothing.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -15,6 +15,7 @@ use ostler_llm::{
     self as llm, Gateway as _, Message, ModelRequest, Secrets,
     net::{Client, NetConfig, Redirects, Request, Timeouts},
 };
+use ostler_spec::Spec;
 use ostler_tools::{self as tools, ToolRequest, Toolbox as _};
 use serde_json::json;
 
@@ -23,8 +24,11 @@ use super::{place::NAMESERVER, trick::Trick};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Path {
     Model,
+    /// A model that people run themselves: it may be private without a word.
+    Ollama,
     Tool,
-    Redirect,
+    /// The client as nobody uses it: it goes wherever it is sent.
+    Client,
 }
 
 /// Who is asked for addresses.
@@ -38,11 +42,11 @@ pub(crate) enum Asked {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
-    pub(crate) path: Path,
-    pub(crate) allow_private: bool,
+    path: Path,
+    allow_private: bool,
     asked: Asked,
-    /// Of the redirect.
-    status: u16,
+    /// The status of the redirect that leads there, if one does.
+    redirect: Option<u16>,
 }
 
 impl Attempt {
@@ -52,30 +56,48 @@ impl Attempt {
             if trick.has_a_name() { &[Asked::System, Asked::Nameserver] } else { &[Asked::Nameserver] };
         let mut all = Vec::new();
         for (&asked, allow_private) in asked.iter().flat_map(|asked| [(asked, false), (asked, true)]) {
-            let attempt = |path, status| Attempt { path, allow_private, asked, status };
-            all.extend([attempt(Path::Model, 0), attempt(Path::Tool, 0)]);
-            all.extend([301, 302, 303, 307, 308].map(|status| attempt(Path::Redirect, status)));
+            let attempt = |path, redirect| Attempt { path, allow_private, asked, redirect };
+            all.extend([Path::Model, Path::Tool].map(|path| attempt(path, None)));
+            if !allow_private {
+                all.push(attempt(Path::Ollama, None));
+            }
+            for path in [Path::Client, Path::Tool, Path::Model] {
+                all.extend([301, 302, 303, 307, 308].map(|status| attempt(path, Some(status))));
+            }
         }
         all
     }
 
     pub(crate) fn unchecked() -> Self {
-        Attempt { path: Path::Tool, allow_private: true, asked: Asked::Unchecked, status: 0 }
+        Attempt { path: Path::Tool, allow_private: true, asked: Asked::Unchecked, redirect: None }
     }
 
     /// Connections to the host that redirects, which are none of the trick's.
     pub(crate) fn n_redirectors(&self) -> usize {
-        usize::from(self.path == Path::Redirect)
+        usize::from(self.redirect.is_some())
+    }
+
+    /// Whether it gets as far as the trick's address at all: no model is followed elsewhere, and no tool where its call would
+    /// become another.
+    pub(crate) fn gets_there(&self) -> bool {
+        match (self.path, self.redirect) {
+            (_, None) | (Path::Client, Some(_)) | (Path::Tool, Some(303 | 307 | 308)) => true,
+            (Path::Tool | Path::Model | Path::Ollama, Some(_)) => false,
+        }
+    }
+
+    /// Nobody is redirected to what is private, whatever was declared.
+    pub(crate) fn may_be_private(&self) -> bool {
+        let is_said = self.allow_private || self.path == Path::Ollama;
+        is_said && self.redirect.is_none()
     }
 }
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let allow = if self.allow_private { " with allowPrivate" } else { "" };
-        match self.path {
-            Path::Redirect => write!(f, "redirect {}{allow}, {:?}", self.status, self.asked),
-            path => write!(f, "{path:?}{allow}, {:?}", self.asked),
-        }
+        let redirect = self.redirect.map(|status| format!(" redirected with {status}")).unwrap_or_default();
+        write!(f, "{:?}{redirect}{allow}, {:?}", self.path, self.asked)
     }
 }
 
@@ -123,11 +145,30 @@ impl Callers {
                 return;
             }
         };
+        let redirecting = attempt.redirect.map(|status| redirecting(status, url));
+        let url = redirecting.as_deref().unwrap_or(url);
         match attempt.path {
-            Path::Model => shipped.ask_model(url, attempt.allow_private).await,
+            Path::Model => shipped.ask_model("openai", url, attempt.allow_private).await,
+            Path::Ollama => shipped.ask_model("ollama", url, attempt.allow_private).await,
             Path::Tool => shipped.call_tool(url, attempt.allow_private).await,
-            Path::Redirect => shipped.be_redirected(url, attempt).await,
+            Path::Client => shipped.send(url, attempt.allow_private).await,
         }
+    }
+}
+
+/// Where one is sent on to `url`.
+fn redirecting(status: u16, url: &str) -> String {
+    let hidden: String = url.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("http://{REDIRECTOR}/redirect/{status}/{hidden}")
+}
+
+/// What an endpoint comes to that says this and no more.
+fn may_be_private(provider: &str, allow_private: bool) -> bool {
+    let spec = json!({"provider": provider, "default_model": "m", "allowPrivate": allow_private});
+    let endpoint = json!({"kind": "ModelEndpoint", "metadata": {"name": "trick"}, "spec": spec});
+    match ostler_spec::from_json(&endpoint).map(|resource| resource.spec) {
+        Ok(Spec::ModelEndpoint(spec)) => spec.may_be_private(),
+        other => unreachable!("it is an endpoint: {other:?}"),
     }
 }
 
@@ -141,16 +182,16 @@ impl Shipped {
         Ok(Self { client, gateway, toolbox })
     }
 
-    async fn ask_model(&self, url: &str, allow_private: bool) {
+    async fn ask_model(&self, provider: &str, url: &str, allow_private: bool) {
         let wait = PATIENCE.as_millis().to_string();
         let endpoint = ModelPlan {
             endpoint: "trick".into(),
-            provider: "openai".into(),
+            provider: provider.into(),
             base_url: url.to_owned(),
             model: "m".into(),
             options: BTreeMap::from([("connect_timeout_ms".into(), wait)]),
             secret_ref: None,
-            allow_private,
+            allow_private: may_be_private(provider, allow_private),
             ..ModelPlan::default()
         };
         let blocks = vec![Block::Text { text: "hi".into() }];
@@ -192,17 +233,11 @@ impl Shipped {
         let _ = self.toolbox.call(request).await;
     }
 
-    async fn be_redirected(&self, url: &str, attempt: &Attempt) {
-        let hidden: String = url.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let first = format!("http://{REDIRECTOR}/redirect/{}/{hidden}", attempt.status);
+    async fn send(&self, url: &str, allow_private: bool) {
         let timeouts =
             Timeouts { connect: PATIENCE, first_byte: PATIENCE, idle: PATIENCE, total: PATIENCE * 2 };
-        let request = Request {
-            redirects: Redirects::Followed { max: 5 },
-            allow_private: attempt.allow_private,
-            timeouts,
-            ..Request::post(first, "{}")
-        };
+        let redirects = Redirects::Followed { max: 5 };
+        let request = Request { redirects, allow_private, timeouts, ..Request::post(url, "{}") };
         let _ = self.client.send(request).await;
     }
 }

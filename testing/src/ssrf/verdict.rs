@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{
     Seen,
-    attempt::{Attempt, Path},
+    attempt::Attempt,
     trick::{Kind, Trick},
 };
 
@@ -25,11 +25,14 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 /// What was wrong, if anything.
 pub(crate) fn judge(trick: &Trick, attempt: &Attempt, seen: &Seen) -> Option<String> {
-    let may_be_private = attempt.allow_private && attempt.path != Path::Redirect;
+    let may_be_private = attempt.may_be_private();
     let astray = seen.came.iter().find(|address| !is_public(address.ip()));
     let (is_anybody, is_nobody_public) = (!seen.came.is_empty(), astray.is_some());
+    if !attempt.gets_there() && is_anybody {
+        return Some(format!("was followed to {:?}", seen.came));
+    }
     let is_wrong = match trick.kind {
-        Kind::Public => !is_anybody || is_nobody_public,
+        Kind::Public => (attempt.gets_there() && !is_anybody) || is_nobody_public,
         Kind::Private if may_be_private => !is_anybody,
         Kind::Special if may_be_private => false,
         Kind::Private | Kind::Special | Kind::Metadata | Kind::Nowhere => is_anybody,

@@ -132,7 +132,8 @@ pub(crate) async fn answer(mut stream: TcpStream) {
     let head = String::from_utf8_lossy(&head);
     let path = head.split(' ').nth(1).unwrap_or_default();
     let mut reply = match path.strip_prefix("/redirect/").and_then(|rest| rest.split_once('/')) {
-        Some((status, hidden)) => redirect(status, hidden),
+        // What a vendor's path adds to an address is none of it.
+        Some((status, hidden)) => redirect(status, hidden.split('/').next().unwrap_or_default()),
         None => b"HTTP/1.1 200 OK\r\n".to_vec(),
     };
     reply.extend_from_slice(
