@@ -1,7 +1,8 @@
 """A canary of each kind of secret is used for real, and then looked for wherever it might have been left.
 
-Twice: against `ostler up` on SQLite over TLS, and against a server and a worker on PostgreSQL. The model and the tools repeat
-every secret that they are shown. Ends with one line of figures, and with 1 if anything was found, or was never used.
+Twice: against `ostler up` on SQLite over TLS, and against a server and a worker on PostgreSQL. The models, one on each wire, and
+the tools repeat every secret that they are shown; who called a tool is killed in the middle of it. A leak that is meant is
+looked for with the others, and has to be found. Ends with one line of figures, and with 1 if anything was found, or was never used.
 
     canary.py --ostler target/debug/ostler --folder target/canary
 """
@@ -30,6 +31,26 @@ kind: ModelEndpoint
 metadata: {{name: variable}}
 spec: {{provider: openai-compatible, base_url: "{parrot}/v1", default_model: parrot, allowPrivate: true, auth: {{secretRef: from-environment}}}}
 ---
+kind: ModelEndpoint
+metadata: {{name: responses}}
+spec: {{provider: openai, base_url: "{parrot}/v1", default_model: parrot, allowPrivate: true, options: {{api: responses}}, auth: {{secretRef: "models:responses"}}}}
+---
+kind: ModelEndpoint
+metadata: {{name: anthropic}}
+spec: {{provider: anthropic, base_url: "{parrot}/v1", default_model: parrot, allowPrivate: true, auth: {{secretRef: "models:anthropic"}}}}
+---
+kind: ModelEndpoint
+metadata: {{name: azure}}
+spec: {{provider: azure-openai, base_url: "{parrot}", default_model: parrot, allowPrivate: true, auth: {{secretRef: "models:azure"}}}}
+---
+kind: ModelEndpoint
+metadata: {{name: gemini}}
+spec: {{provider: gemini, base_url: "{parrot}/v1beta", default_model: parrot, allowPrivate: true, auth: {{secretRef: "models:gemini"}}}}
+---
+kind: ModelEndpoint
+metadata: {{name: ollama}}
+spec: {{provider: ollama, base_url: "{parrot}", default_model: parrot, auth: {{secretRef: "models:ollama"}}}}
+---
 kind: Tool
 metadata: {{name: bearer}}
 spec: {{endpoint: "{parrot}/tool/bearer", allowPrivate: true, auth: {{secretRef: "tools:bearer"}}}}
@@ -54,6 +75,14 @@ kind: Tool
 metadata: {{name: proxied}}
 spec: {{endpoint: "http://tools.invalid/tool/proxied"}}
 ---
+kind: Tool
+metadata: {{name: slow}}
+spec: {{endpoint: "{parrot}/tool/slow", allowPrivate: true, idempotent: true}}
+---
+kind: Agent
+metadata: {{name: killed}}
+spec: {{model_ref: kept, prompt: Repeat., tools: [slow, bearer, basic]}}
+---
 kind: Agent
 metadata: {{name: caller}}
 spec: {{model_ref: kept, prompt: Repeat., tools: [bearer, header, basic, cut, envelope, proxied]}}
@@ -62,6 +91,19 @@ kind: Agent
 metadata: {{name: talker}}
 spec: {{model_ref: variable, prompt: Repeat.}}
 """
+
+# Each speaks a wire of its own, and has its key in a header of its own.
+WIRES = ["responses", "anthropic", "azure", "gemini", "ollama"]
+
+AGENT = """
+---
+kind: Agent
+metadata: {{name: {name}}}
+spec: {{model_ref: {name}, prompt: Repeat., tools: [bearer]}}
+"""
+
+# Told in a message, which is kept as it was typed: it has to be found, or the search finds nothing.
+PLANTED = "planted leak"
 
 
 def canary(kind):
@@ -91,14 +133,15 @@ def all_canaries():
         "database password": plain("dp"),
         "collector token": plain("ct"),
         "encryption key": base64.b64encode(secrets.token_bytes(32)).decode(),
-    }
+        PLANTED: canary("pl"),
+    } | {f"{wire} key": canary(wire[:2]) for wire in WIRES}
 
 
 class Scene:
     """One server with all its canaries."""
 
-    def __init__(self, title, args, parrot_url, store_url=None):
-        self.title, self.ostler, self.parrot_url = title, args.ostler, parrot_url
+    def __init__(self, title, args, server, parrot_url, store_url=None):
+        self.title, self.ostler, self.parrot, self.parrot_url = title, args.ostler, server, parrot_url
         self.folder = os.path.join(args.folder, title)
         self.data = os.path.join(self.folder, "data")
         os.makedirs(self.data)
@@ -141,11 +184,11 @@ class Scene:
         ground.wait_for(lambda: self.ask("GET", "/healthz")[0] == 200, "the server")
 
     def run_program(self, title, arguments, environment, asked_for):
-        log = open(os.path.join(self.folder, f"{title}.log"), "wb")
-        environment = ground.environment() | environment | self.telling()
-        asked_for = asked_for | {"collector token"}
-        process = subprocess.Popen([self.ostler, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.programs.append((title, process, asked_for))
+        log = open(os.path.join(self.folder, f"{title}.log"), "ab")
+        self.start_again = lambda: self.run_program(title, arguments, environment, asked_for)
+        whole = ground.environment() | environment | self.telling()
+        process = subprocess.Popen([self.ostler, *arguments], env=whole, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.programs.append((title, process, asked_for | {"collector token"}))
 
     def proxy(self, scheme="http"):
         """The parrot, with who we are to it."""
@@ -187,21 +230,49 @@ class Scene:
         self.cli("secret", "set", "model-key", "--from-stdin", stdin=named["model key"])
         for key, kind in [("bearer", "tool bearer"), ("header", "api key header"), ("basic", "basic pair")]:
             self.cli("secret", "set", "tools", "--key", key, "--from-stdin", stdin=named[kind])
-        manifests = self.file("all.yaml", MANIFESTS.format(parrot=self.parrot_url))
+        for wire in WIRES:
+            self.cli("secret", "set", "models", "--key", wire, "--from-stdin", stdin=named[f"{wire} key"])
+        manifests = MANIFESTS + "".join(AGENT.format(name=wire) for wire in WIRES).replace("{", "{{").replace("}", "}}")
+        manifests = self.file("all.yaml", manifests.format(parrot=self.parrot_url))
         self.cli("apply", "-f", manifests)
         self.people()
+        self.killed()
         told = [("hello", 0), ("FAIL", 3), ("LONG", 3), ("BREAK", 4), ("SHORT", 3)]
-        for agent, message, status in [(agent, *one) for agent in ("caller", "talker") for one in told]:
+        runs = [(agent, *one) for agent in ("caller", "talker") for one in told]
+        # What is not retried: a lost connection is the same on every wire.
+        runs += [(agent, *one) for agent in WIRES for one in told if one[0] != "BREAK"]
+        for agent, message, status in runs:
             task = f"{agent}-{message.lower()}"
             self.cli("run", agent, message, "--name", task, status=status)
-            for view in ["", "/events", "/trace", "/logs", "/messages", "/metrics"]:
-                self.ask("GET", f"/v1/tasks/{task}{view}")
-            self.ask("GET", f"/v1/tasks/{task}/events?follow=true", headers=None, read_for=0.5)
-            self.cli("describe", "task", task, status=None)
+            self.look_at_task(task)
+        self.cli("run", "talker", f"hello {named[PLANTED]}", "--name", "planted")
+        self.look_at_task("planted")
         self.cli("run", "talker", "hello", "--detach", "--name", "live", status=None)
         self.mistakes()
         self.failing_starts()
         self.read_back()
+
+    def look_at_task(self, task):
+        for view in ["", "/events", "/trace", "/logs", "/messages", "/metrics"]:
+            self.ask("GET", f"/v1/tasks/{task}{view}")
+        self.ask("GET", f"/v1/tasks/{task}/events?follow=true", headers=None, read_for=0.5)
+        self.cli("describe", "task", task, status=None)
+
+    def killed(self):
+        """Whoever called a tool is killed before it answers; called again, it repeats what the process after was never told."""
+        kinds = ["model key", "tool bearer", "basic pair", "basic password"]
+        self.parrot.told = [self.canaries[kind] for kind in kinds]
+        self.parrot.slow.clear()
+        self.cli("run", "killed", "hello", "--detach", "--name", "killed")
+        ground.wait_for(lambda: self.parrot.slow, "the call of a slow tool")
+        _, process, _ = self.programs.pop()
+        process.kill()
+        process.wait()
+        self.start_again()
+        ground.wait_for(lambda: self.ask("GET", "/healthz")[0] == 200, "the server")
+        ground.wait_for(lambda: b'"Succeeded"' in self.ask("GET", "/v1/tasks/killed")[2], "the end of the task", 60)
+        assert b"I was shown once" in self.ask("GET", "/v1/tasks/killed/events")[2], "the slow tool was not called again"
+        self.look_at_task("killed")
 
     def people(self):
         named = self.canaries
@@ -304,11 +375,16 @@ def play(scene, search_more, server):
         search.look(f"what the collector got at {path}", body)
     search_more(search)
     kinds = ["model key", "tool bearer", "api key header", "basic pair", "basic password", "environment secret", "proxy password"]
-    used = [scene.canaries[kind] for kind in kinds]
+    used = [scene.canaries[kind] for kind in kinds + [f"{wire} key" for wire in WIRES]]
     unused = [value for value in used if value not in server.seen]
     unused += scene.collector.lacking(scene.canaries["collector token"], [b"execute_tool bearer", b"I was shown", b"gen_ai.client.token.usage"])
-    findings = [f"{scene.title}: {finding}" for finding in search.findings]
-    return findings + [f"{scene.title}: never used: {value}" for value in unused], search
+    planted = [finding for finding in search.findings if finding.startswith(PLANTED)]
+    findings = [f"{scene.title}: {finding}" for finding in search.findings if finding not in planted]
+    findings += [f"{scene.title}: never used: {value}" for value in unused]
+    # Where a message is kept and shown; if it is not seen there, nothing else would be.
+    places = ["in the answer to GET /v1/tasks/planted", f"in {scene.data}" if scene.store_url is None else "in the dump"]
+    lacking = [place for place in places if not any(place in finding for finding in planted)]
+    return findings + [f"{scene.title}: the {PLANTED} is not found {place}" for place in lacking], search
 
 
 def main():
@@ -322,7 +398,7 @@ def main():
     os.makedirs(args.folder)
     server, url = parrot.start()
     findings, searches = [], []
-    found, search = play(Scene("sqlite", args, url), lambda search: None, server)
+    found, search = play(Scene("sqlite", args, server, url), lambda search: None, server)
     findings, searches = findings + found, searches + [search]
     with ground.Postgres() as postgres:
 
@@ -331,13 +407,14 @@ def main():
             postgres.stop()
             search.look_at_folder(postgres.data)
 
-        found, search = play(Scene("postgres", args, url, postgres.url), look_at_database, server)
+        found, search = play(Scene("postgres", args, server, url, postgres.url), look_at_database, server)
         findings, searches = findings + found, searches + [search]
+    server.is_over.set()
     for finding in findings[:40]:
         print("found:", finding, file=sys.stderr)
     n_places, n_bytes = sum(one.n_places for one in searches), sum(one.n_bytes for one in searches)
     n_kinds = len(searches[0].canaries)
-    print(f"canary: {n_kinds} kinds of secrets on 2 stores, {n_places} places, {n_bytes >> 20} MiB looked at, {len(findings)} found")
+    print(f"canary: {n_kinds} kinds of secrets on 2 stores and {len(server.wires)} wires, {n_places} places, {n_bytes >> 20} MiB looked at, {len(findings)} found")
     if not findings:
         shutil.rmtree(args.folder)
     return 1 if findings else 0

@@ -1,5 +1,5 @@
-"""A model and tools that repeat whatever secret they are shown: in answers cut to pieces, in tool calls and their ids, results
-and errors, as it is and encoded, and where whoever quotes them cuts it in its middle. It remembers what it was shown, so that nobody can say a secret was never used."""
+"""A model and tools that repeat whatever secret they are shown: in answers cut to pieces, in thoughts, in the names of answers and
+models, in tool calls and their ids, results and errors, as it is and encoded, and where whoever quotes them cuts it in its middle. It remembers what it was shown, so that nobody can say a secret was never used."""
 
 import base64
 import json
@@ -7,10 +7,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
+import wires
+
 # Of what went wrong so much is quoted.
 QUOTED = 300
 
-SHOWN_IN = ("authorization", "x-api-key", "proxy-authorization")
+SHOWN_IN = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "proxy-authorization")
 
 
 def repeated(secret):
@@ -51,9 +53,11 @@ class Parrot(BaseHTTPRequestHandler):
         self.path = self.path.removeprefix("http://tools.invalid")
         if self.path.startswith("/tool/"):
             return self.tool(secrets)
-        return self.model(json.loads(body), " ".join(secrets))
+        return self.model(wires.of(self.path, json.loads(body)), secrets)
 
     def tool(self, secrets):
+        if self.path.endswith("slow"):
+            return self.slow_tool()
         said = "I was shown " + " and ".join(repeated(secret) for secret in secrets)
         if self.path.endswith("cut-fail"):
             said = at_the_cut(secrets[-1])
@@ -62,47 +66,42 @@ class Parrot(BaseHTTPRequestHandler):
         status = 500 if self.path.endswith("fail") else 403 if self.path.endswith("deny") else 200
         self.answer(status, "text/plain", said.encode())
 
-    def model(self, request, secret):
-        messages = request["messages"]
-        said = str(messages[-1].get("content"))
-        if "LONG" in said:
-            error = {"error": {"message": at_the_cut(secret), "type": "x", "code": "x"}}
-            return self.answer(400, "application/json", json.dumps(error).encode())
-        if "BREAK" in said or "SHORT" in said:
+    def slow_tool(self):
+        """Not done when it is called; called again, it repeats what was never shown to whoever calls it now."""
+        with self.server.lock:
+            is_again = self.headers["x-request-id"] in self.server.slow
+            self.server.slow.add(self.headers["x-request-id"])
+        if not is_again:
+            self.close_connection = True
+            self.server.is_over.wait(60)
+            return
+        said = "I was shown once " + " and ".join(repeated(secret) for secret in self.server.told)
+        self.answer(200, "text/plain", said.encode())
+
+    def model(self, wire, secrets):
+        secret = " ".join(secrets)
+        with self.server.lock:
+            self.server.wires.add(type(wire).__name__)
+        if "LONG" in wire.said:
+            return self.refuse(wire.error(at_the_cut(secret)))
+        if "FAIL" in wire.said:
+            return self.refuse(wire.error("bad key " + repeated(secret)))
+        if "BREAK" in wire.said or "SHORT" in wire.said:
             # In the middle of the secret: the connection is lost, or the answer has reached its bound.
-            return self.stream([{"content": "The key is " + secret[: len(secret) * 2 // 3]}], "length" if "SHORT" in said else None)
-        if "FAIL" in said:
-            error = {"error": {"message": "bad key " + repeated(secret), "type": "x", "code": "x"}}
-            return self.answer(400, "application/json", json.dumps(error).encode())
-        if messages[-1]["role"] == "user" and request.get("tools"):
-            return self.call_tools(request["tools"], secret)
+            text = "The key is " + secret[: len(secret) * 2 // 3]
+            return self.say(wire, wire.answer(secret, "", text, [], "length" if "SHORT" in wire.said else None))
+        thought = "I think of " + repeated(secret)
+        if wire.is_asked and wire.tools:
+            calls = [(f"call_{index}" if index else secret[:40], tool, {"input": secret}) for index, tool in enumerate(wire.tools)]
+            return self.say(wire, wire.answer(secret, thought, "calling with " + secret, calls, "stop"))
         text = "The key is " + repeated(secret) + " and that was it."
-        # Three letters at a time, so that no piece holds the secret.
-        pieces = [text[at : at + 3] for at in range(0, len(text), 3)]
-        self.stream([{"content": piece} for piece in pieces], "stop")
+        self.say(wire, wire.answer(secret, thought, text, [], "stop"))
 
-    def call_tools(self, tools, secret):
-        calls = [
-            {
-                "index": index,
-                "id": f"call_{index}" if index else secret[:40],
-                "type": "function",
-                "function": {"name": tool["function"]["name"], "arguments": json.dumps({"input": secret})},
-            }
-            for index, tool in enumerate(tools)
-        ]
-        self.stream([{"content": "calling with " + secret}, {"tool_calls": calls}], "tool_calls")
+    def refuse(self, error):
+        self.answer(400, "application/json", json.dumps(error).encode())
 
-    def stream(self, deltas, finish):
-        def chunk(delta, reason=None):
-            choice = {"index": 0, "delta": delta, "finish_reason": reason}
-            whole = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "parrot", "choices": [choice]}
-            return f"data: {json.dumps(whole)}\n\n"
-
-        text = "".join([chunk({"role": "assistant"})] + [chunk(delta) for delta in deltas])
-        if finish:
-            text += chunk({}, finish) + "data: [DONE]\n\n"
-        self.answer(200, "text/event-stream", text.encode())
+    def say(self, wire, text):
+        self.answer(200, wire.content_type, text.encode())
 
     def answer(self, status, content_type, body):
         self.send_response(status)
@@ -117,5 +116,6 @@ def start():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Parrot)
     server.daemon_threads = True
     server.seen, server.lock = set(), threading.Lock()
+    server.wires, server.slow, server.told, server.is_over = set(), set(), [], threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_port}"
