@@ -235,3 +235,15 @@ fn how_a_task_ended_is_told_by_the_exit_code() {
     up.ostler(["cancel", "s"]).ok();
     assert_eq!(run.wait().unwrap().code(), Some(5));
 }
+
+/// Who says that a task belongs in the default region need not say anything of the worker.
+#[test]
+fn a_task_of_the_default_region_runs_where_nobody_spoke_of_regions() {
+    let up = Up::with_hello();
+    let task = "kind: Task\nmetadata: {name: placed}\nspec:\n  agent: hello\n  input: {message: hi}\n  \
+                requirements: {region: default}\n";
+    assert_eq!(up.apply(task).ok(), "task/placed created\n");
+    up.ostler(["wait", "task/placed", "--for=succeeded", "--timeout", "60s"]).ok();
+    let workers = up.ostler(["workers", "-o", "json"]).json();
+    assert_eq!(workers[0]["spec"]["region"], "default");
+}

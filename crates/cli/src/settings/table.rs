@@ -158,7 +158,7 @@ settings! {
             "What the worker is called: unique, and the same after a restart, so that it takes up its runs at once";
         SLOTS: "worker.slots", "slots", "OSTLER_WORKER_SLOTS", "N", Some("64"), at_least_one,
             "Runs at once";
-        REGION: "worker.region", "region", "OSTLER_WORKER_REGION", "NAME", None, name,
+        REGION: "worker.region", "region", "OSTLER_WORKER_REGION", "NAME", Some("default"), name,
             "Where the worker is, for tasks that ask for it";
         LABELS: "worker.labels", "labels", "OSTLER_WORKER_LABELS", "KEY=VALUE,...", None, labels,
             "What the worker is like, to be seen in lists";
