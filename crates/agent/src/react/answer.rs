@@ -10,6 +10,7 @@ use ostler_kernel::{
     step::Instead,
 };
 use ostler_llm::{Completion, Finish};
+use ostler_tools::taxonomy::ToolCode;
 
 use super::{
     Loop, Next, done,
@@ -40,7 +41,8 @@ impl Loop<'_> {
     ) -> Result<Next, Stopped> {
         let Answered { step, mut completion, usage, took } = answered;
         let runtime = self.port.runtime();
-        let calls = match self.decide(&step, &progress, &mut completion.blocks).await {
+        let finish = completion.finish;
+        let calls = match self.decide(&step, finish, &progress, &mut completion.blocks).await {
             Ok(calls) => calls,
             Err(failure) => {
                 // A hook failed: the answer is not kept, what it cost is.
@@ -51,7 +53,7 @@ impl Loop<'_> {
         };
         let text = text_of(&completion.blocks);
         let refusal = completion.refusal().map(str::to_owned);
-        let (finish, index) = (completion.finish, step.id.index);
+        let index = step.id.index;
         progress.done.push(done(runtime, step, StepOutcome::Ok, took, usage, &text));
         progress.entries.push(Entry {
             role: Role::Assistant,
@@ -137,6 +139,7 @@ impl Loop<'_> {
     async fn decide(
         &self,
         step: &Step,
+        finish: Finish,
         progress: &Progress,
         blocks: &mut Vec<Block>,
     ) -> Result<Vec<StepKind>, Failure> {
@@ -150,7 +153,8 @@ impl Loop<'_> {
         let mut calls = Vec::new();
         for (index, (call, arguments)) in (self.next_step..).zip(asked_for(blocks)) {
             let mut ask = ToolAsk { name: call.name.clone(), arguments: arguments.clone() };
-            let instead = match self.by_rule(&made, &ask, calls.is_empty()) {
+            let instead = cut_off(finish, &arguments).or_else(|| self.by_rule(&made, &ask, calls.is_empty()));
+            let instead = match instead {
                 Some(instead) => Some(instead),
                 None => match self.hooks.before_tool(self.at(index), &mut ask).await? {
                     Verdict::Proceed => None,
@@ -200,6 +204,22 @@ fn asked_for(blocks: &[Block]) -> impl Iterator<Item = (ToolCallRef, String)> {
         }
         Block::Text { .. } | Block::ToolResult { .. } | Block::Image(_) | Block::Native { .. } => None,
     })
+}
+
+/// A call that the vendor's bound has cut in two. It may have been cut before its first argument: nothing stands there
+/// then, which in a whole answer says that the tool is called without any.
+fn cut_off(finish: Finish, arguments: &str) -> Option<Instead> {
+    let is_cut = match finish {
+        Finish::Length => !is_object(arguments),
+        Finish::Stop | Finish::ToolCalls | Finish::ContentFilter | Finish::Refusal | Finish::Pause => false,
+    };
+    let reason =
+        "not called: the answer was cut off at its bound before the arguments were whole; say less at once";
+    is_cut.then(|| refusal(ToolCode::InvalidInput.name(), reason.to_owned()))
+}
+
+fn is_object(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
 
 fn refusal(code: &str, reason: String) -> Instead {

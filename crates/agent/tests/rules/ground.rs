@@ -308,6 +308,11 @@ pub fn calls(calls: &[(&str, &str)]) -> Result<Completion, Failure> {
     Ok(completion(calls.iter().enumerate().map(block).collect(), Finish::ToolCalls))
 }
 
+/// The same, where the vendor's bound cut the answer off.
+pub fn calls_cut_off(asked: &[(&str, &str)]) -> Result<Completion, Failure> {
+    calls(asked).map(|completion| Completion { finish: Finish::Length, ..completion })
+}
+
 fn completion(blocks: Vec<Block>, finish: Finish) -> Completion {
     let usage = Usage { input_tokens: 5, output_tokens: 2, ..Usage::default() };
     Completion { blocks, finish, usage: Some(usage), identity: Default::default() }

@@ -9,7 +9,7 @@ mod stopped;
 mod text_calls;
 mod waste;
 
-use ground::{Scene, Story, calls, heard, says, turn};
+use ground::{Scene, Story, calls, calls_cut_off, heard, says, turn};
 use ostler_kernel::{
     Block, Failure, Role, StepKind,
     plan::{AfterTool, Duplicates, OnViolation, Rules},
@@ -150,6 +150,36 @@ async fn equal_calls_of_one_answer_share_a_failure_too() {
     let story = scene.rules(Rules { duplicates: Duplicates::Reuse, ..Rules::default() }).play().await;
     let told = ("error execution_failed: not today", true);
     assert_eq!((results(&story), story.called.len()), (vec![told, told], 1));
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_not_made_with_what_had_come_of_it() {
+    for begun in ["", " ", "{\"q\": \"the be", "[1]"] {
+        let scene = Scene::new(move |request| match turn(request) {
+            0 => calls_cut_off(&[("search", "{\"q\":1}"), ("delete", begun)]),
+            _ if heard(request).contains("not called: the answer was cut off") => says("done"),
+            _ => panic!("the model was not told: {}", heard(request)),
+        });
+        for rules in [Rules::default(), Rules { duplicates: Duplicates::Call, ..Rules::default() }] {
+            let story = scene.clone().rules(rules).play().await;
+            let called: Vec<&str> = story.called.iter().map(|(_, name, _)| name.as_str()).collect();
+            assert_eq!((output(&story), called), ("done", vec!["search"]), "{begun:?}");
+            assert_eq!(results(&story).len(), 2, "each has a result");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_not_answered_by_one_without_arguments() {
+    let scene = Scene::new(|request| match turn(request) {
+        0 => calls(&[("search", "")]),
+        1 => calls_cut_off(&[("search", "")]),
+        _ => says("done"),
+    });
+    let story = scene.rules(Rules { duplicates: Duplicates::Reuse, ..Rules::default() }).play().await;
+    assert_eq!((output(&story), story.called.len()), ("done", 1));
+    let given: Vec<bool> = results(&story).into_iter().map(|(_, is_error)| is_error).collect();
+    assert_eq!(given, [false, true], "a whole call without arguments is made, one that was cut off is not");
 }
 
 fn stopping() -> Rules {
