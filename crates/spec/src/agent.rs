@@ -257,7 +257,7 @@ fn read_execution(fields: &mut Fields<'_, '_>) -> AgentExecution {
         duplicate_tool_call_policy: fields.optional("duplicate_tool_call_policy").unwrap_or_default(),
         on_contract_violation: fields.optional("on_contract_violation").unwrap_or_default(),
         tool_use_behavior: fields.optional("tool_use_behavior").unwrap_or_default(),
-        output_schema: fields.json_object("output_schema"),
+        output_schema: fields.json_object("output_schema").filter(|schema| *schema != serde_json::json!({})),
     };
     if execution.profile == ExecutionProfile::Contract && execution.tool_sequence.is_empty() {
         fields.refuse("tool_sequence", "required when profile is contract");

@@ -144,7 +144,7 @@ fn read_aliases(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
 }
 
 fn read_options(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
-    fields.strings("options").into_iter().map(|(key, value)| (key.to_lowercase(), value)).collect()
+    fields.strings("options").into_iter().map(|(key, value)| (key.trim().to_lowercase(), value)).collect()
 }
 
 fn default_base_url(provider: &str) -> &'static str {

@@ -285,6 +285,14 @@ fn what_a_server_leaves_to_its_tools_may_be_empty() {
 }
 
 #[test]
+fn a_schema_that_says_nothing_is_none() {
+    let agent = wire("Agent", "model_ref: m\nexecution: {output_schema: {}}");
+    assert_eq!(agent["execution"]["output_schema"], Value::Null);
+    let endpoint = wire("ModelEndpoint", "default_model: m\noptions: {' Temperature ': 0.5}");
+    assert_eq!(endpoint["options"], json!({"temperature": "0.5"}));
+}
+
+#[test]
 fn an_image_starts_what_is_in_it() {
     let server = wire(
         "McpServer",
