@@ -200,7 +200,8 @@ pub fn choose(
     for candidate in candidates {
         waiting.entry(candidate.namespace.clone()).or_default().push(candidate);
     }
-    if waiting.is_empty() {
+    // Nobody's turn, so nobody is remembered for it.
+    if waiting.is_empty() || slots == 0 {
         return Vec::new();
     }
     level(&waiting, served);
