@@ -78,7 +78,8 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let mut journal = Journal::open(source, Arc::clone(&ground));
     // The last task comes a little before the last fault.
     let every = settings.duration.mul_f64(0.95) / u32::try_from(settings.tasks.max(1))?;
-    let mut feeder = Feeder::start(clients.clone(), Feed { live: LIVE, most: settings.tasks, every });
+    let feed = Feed { live: LIVE, most: settings.tasks, every, unread: PATIENCE };
+    let mut feeder = Feeder::start(clients.clone(), feed, cluster.meddler(PACE).await?);
     let figures = feeder.figures();
     let progress = Progress::new(settings, began, figures.clone());
     let hands = Hands::new(&cluster, Rng::new(settings.seed));
@@ -93,12 +94,12 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let finished = watched(finishing, &mut journal, &hands, &progress).await;
 
     journal.look().await.context("the store can't be read")?;
-    let mut verdict = load::judge(&clients[1], &feeder.keys(), &journal, &ground).await?;
+    let mut verdict = load::judge(&clients[1], &feeder, &journal, &ground).await?;
     if finished.is_err() {
         verdict.failures.insert(0, format!("tasks were still live {PATIENCE:?} after the last fault"));
     }
     let store = cluster.store().await?;
-    verdict.failures.extend(invariants::check(&store, journal.attempts()).await?);
+    verdict.failures.extend(invariants::check(&store, journal.attempts(), &feeder.meddled()).await?);
     verdict.failures.extend(feeder.refusals());
     verdict.failures.extend(cluster.complaints().await);
     Ok(Outcome {
@@ -110,6 +111,8 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
         again: figures.again(),
         n_false_starts: cluster.n_false_starts().await,
         skipped: skipped(settings),
+        n_given: feeder.meddled().given.len(),
+        tasks: settings.tasks,
         duration: settings.duration,
         elapsed: began.elapsed(),
     })

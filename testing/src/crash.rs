@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::load::{self, Feed, Feeder, Ground, Journal, Pace, Source, Verdict, workload};
+use crate::load::{self, Feed, Feeder, Ground, Journal, Meddler, Pace, Source, Verdict, workload};
 use crate::postgres::{self, Postgres};
 use crate::sim::rng::Rng;
 use moment::{Classes, Moment, Traffic};
@@ -62,7 +62,11 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     ostler.start().await?;
     let client = ostler.client()?;
     workload::apply(&client, &ground).await?;
-    let mut feeder = Feeder::start(vec![client.clone()], Feed::keeping(settings.live));
+    let mut feeder = Feeder::start(
+        vec![client.clone()],
+        Feed::keeping(settings.live, PATIENCE),
+        Meddler::new(Pace::default().life(), None),
+    );
     let log = match url {
         Some(url) => Source::Postgres(Box::new(postgres::open(&url).await?)),
         None => Source::File(ostler.store()),
@@ -86,7 +90,7 @@ pub async fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let finishing = tokio::time::timeout(PATIENCE, feeder.finish());
     finishing.await.context("tasks were still live long after the last kill")?;
     journal.look().await.context("the store can't be read")?;
-    let verdict = load::judge(&client, &feeder.keys(), &journal, &ground).await?;
+    let verdict = load::judge(&client, &feeder, &journal, &ground).await?;
     ostler.kill().await?;
     Ok(Outcome {
         kills: settings.kills,
@@ -119,14 +123,15 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { n_tasks, n_succeeded, n_steps, n_repeated, n_gaps, n_unknown, .. } = &self.verdict;
+        let Verdict { n_tasks, n_succeeded, n_cancelled, n_steps, n_repeated, n_gaps, n_unknown, .. } =
+            &self.verdict;
         let classes: Vec<_> =
             self.classes.named().iter().map(|(name, n_kills)| format!("{name} {n_kills}")).collect();
         write!(formatter, "crash: {} kills ({}), ", self.kills, classes.join(", "))?;
-        if n_tasks == n_succeeded {
-            write!(formatter, "{n_tasks} tasks all succeeded, ")?;
+        if *n_tasks == n_succeeded + n_cancelled {
+            write!(formatter, "{n_tasks} tasks all succeeded but for {n_cancelled} that were cancelled, ")?;
         } else {
-            write!(formatter, "{n_succeeded} of {n_tasks} tasks succeeded, ")?;
+            write!(formatter, "{n_succeeded} of {n_tasks} tasks succeeded, {n_cancelled} cancelled, ")?;
         }
         write!(formatter, "{n_steps} steps, {n_repeated} repeated, {n_gaps} gaps, ")?;
         write!(formatter, "{n_unknown} outcome_unknown, {:.0} s", self.elapsed.as_secs_f64())

@@ -1,7 +1,7 @@
 //! The load under which the crash test and chaos put the real programs, and how what came of it is judged.
 //!
-//! A feeder (`feeder`) creates tasks of five steps (`workload`) and sees them through; model and tool servers run in
-//! this process and so outlive whatever is done to the others. The log is read as it grows (`journal`), which tells
+//! A feeder (`feeder`) creates tasks of five steps (`workload`) and sees them through, but for those that are cancelled
+//! half-way or given something else to do (`meddler`); model and tool servers run in this process and so outlive whatever is done to the others. The log is read as it grows (`journal`), which tells
 //! which steps had finished when, and by how many attempts. At the end every task is read back through the HTTP API
 //! (`verdict`).
 
@@ -10,12 +10,14 @@
 mod attempts;
 mod feeder;
 mod journal;
+mod meddler;
 mod verdict;
 pub mod workload;
 
 pub use attempts::{Attempts, Life};
 pub use feeder::{Feed, Feeder, Figures};
 pub use journal::{Finished, Journal, Seen, Source};
+pub use meddler::{Meddled, Meddler};
 pub use verdict::{Verdict, judge};
 
 use std::time::Duration;
@@ -37,6 +39,13 @@ pub struct Ground {
 pub struct Pace {
     pub model: Duration,
     pub tool: Duration,
+}
+
+impl Pace {
+    /// How long a task takes that has not to wait.
+    pub fn life(&self) -> Duration {
+        3 * self.model + 2 * self.tool
+    }
 }
 
 impl Default for Pace {

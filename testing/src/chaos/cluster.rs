@@ -1,11 +1,13 @@
 //! Servers and workers on one PostgreSQL, with a proxy in every connection between them.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use ostler_client::Client;
+use ostler_control::{Control, ControlConfig};
+use ostler_link::TokioRuntime;
 use ostler_store::PostgresStore;
-use tokio::sync::Mutex;
+use tokio::{runtime::Handle, sync::Mutex};
 
 use super::{
     LEASE, Settings,
@@ -13,6 +15,7 @@ use super::{
     member::{Member, Role},
 };
 use crate::{
+    load::{Meddler, Pace},
     postgres,
     program::{Program, free_address},
     proxy::{Proxy, Silence},
@@ -119,6 +122,13 @@ impl Cluster {
     /// As one who watches opens it.
     pub async fn store(&self) -> anyhow::Result<PostgresStore> {
         postgres::open(self.database.url()).await
+    }
+
+    /// As a third server would, that serves nobody: for what there is no route for yet.
+    pub async fn meddler(&self, pace: Pace) -> anyhow::Result<Meddler> {
+        let runtime = Arc::new(TokioRuntime::new(Handle::current()));
+        let control = Control::new(Arc::new(self.store().await?), runtime, ControlConfig::default());
+        Ok(Meddler::new(pace.life(), Some(control)))
     }
 
     /// Undoes all that may still be wrong.

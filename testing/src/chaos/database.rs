@@ -34,7 +34,7 @@ impl Database {
         // A little more than two servers and who watches need, so that it takes not many to exhaust them; and a log that
         // is written over before it fills the disk.
         let settings =
-            ["max_connections=60", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=96MB"];
+            ["max_connections=75", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=96MB"];
         let setup = Setup {
             settings: settings.map(str::to_owned).to_vec(),
             port: Some(port),

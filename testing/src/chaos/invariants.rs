@@ -3,16 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use ostler_kernel::{RunId, SessionId, run::RunView};
+use ostler_kernel::{RunId, RunTag, SessionId, run::RunView};
 use ostler_store::{PostgresStore, StoreExt as _};
 
-use crate::load::{Attempts, Life};
+use crate::load::{Attempts, Life, Meddled};
 
 /// Reads at once.
 const AT_ONCE: usize = 4;
 
 /// Everything that is wrong; empty if all holds.
-pub async fn check(store: &PostgresStore, attempts: &Attempts) -> anyhow::Result<Vec<String>> {
+pub async fn check(
+    store: &PostgresStore,
+    attempts: &Attempts,
+    meddled: &Meddled,
+) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     let views = stream::iter(attempts.lives()).map(async |(run, life)| {
         let view = store.run_view(*run).await?;
@@ -26,6 +30,7 @@ pub async fn check(store: &PostgresStore, attempts: &Attempts) -> anyhow::Result
             continue;
         };
         failures.extend(problems_of_run(view, life));
+        failures.extend(problems_of_inputs(view, meddled));
         sessions.entry(view.run.session).or_default().push((*run, view.run.order, life));
     }
     for (session, runs) in &mut sessions {
@@ -55,6 +60,19 @@ fn problems_of_run(view: &RunView, life: &Life) -> Vec<String> {
     // Each claim raises the epoch, and so does each end of an attempt.
     if run.epoch < u64::from(2 * run.attempt) {
         problems.push(format!("{} has epoch {} after {} attempts", run.id, run.epoch, run.attempt));
+    }
+    problems
+}
+
+/// An input that was accepted is there, and a run that went well has taken it.
+fn problems_of_inputs(view: &RunView, meddled: &Meddled) -> Vec<String> {
+    let RunView { run, last_input, consumed_input, .. } = view;
+    let mut problems = Vec::new();
+    if let Some(key) = meddled.given.get(&run.task).filter(|_| *last_input == 0) {
+        problems.push(format!("{key} was given an input, and has none"));
+    }
+    if run.tag() == RunTag::Ok && consumed_input < last_input {
+        problems.push(format!("{} went well, and took {consumed_input} of {last_input} inputs", run.id));
     }
     problems
 }

@@ -65,6 +65,10 @@ pub struct Outcome {
     pub n_false_starts: u32,
     /// What this machine could not do.
     pub skipped: Vec<Fault>,
+    /// Tasks that were given an input while they were worked on.
+    pub n_given: usize,
+    /// As many were to be created.
+    pub tasks: u64,
     pub duration: Duration,
     pub elapsed: Duration,
 }
@@ -77,6 +81,12 @@ impl Outcome {
     /// Everything that is wrong; empty if all holds.
     pub fn failures(&self) -> Vec<String> {
         let mut failures = self.verdict.failures.clone();
+        if (self.verdict.n_tasks as u64) < self.tasks {
+            let (n_tasks, tasks) = (self.verdict.n_tasks, self.tasks);
+            failures.push(format!(
+                "only {n_tasks} of {tasks} tasks were there to be hurt: the others waited too long"
+            ));
+        }
         if self.lost_by_clocks > 0 {
             let n = self.lost_by_clocks;
             failures.push(format!("{n} attempts ended while nothing but calendars jumped"));
@@ -113,14 +123,15 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { n_tasks, n_succeeded, n_steps, n_repeated, n_gaps, n_unknown, n_late, .. } =
-            &self.verdict;
+        let Verdict { n_tasks, n_succeeded, n_cancelled, n_steps, .. } = &self.verdict;
+        let Verdict { n_repeated, n_gaps, n_unknown, n_late, .. } = &self.verdict;
         let n_faults: u32 = self.survived.iter().map(|(_, n)| n).sum();
         let n_kinds = self.survived.iter().filter(|(_, n)| *n > 0).count();
         write!(
             formatter,
             "chaos: {n_faults} faults of {n_kinds} kinds, {n_succeeded} of {n_tasks} tasks succeeded, "
         )?;
+        write!(formatter, "{n_cancelled} cancelled, {} given an input, ", self.n_given)?;
         write!(
             formatter,
             "{n_steps} steps, {n_repeated} repeated, {n_gaps} gaps, {n_unknown} outcome_unknown, "

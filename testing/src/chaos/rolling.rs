@@ -24,6 +24,9 @@ const LIVE: usize = 24;
 
 const PACE: Pace = Pace { model: Duration::from_millis(150), tool: Duration::from_millis(100) };
 
+/// One of the two servers is always there, so a client that turns to the other one is answered.
+const UNREAD: Duration = Duration::from_secs(10);
+
 /// So many tasks are accepted between one restart and the next.
 const BETWEEN: u64 = 20;
 
@@ -39,6 +42,8 @@ pub struct Rolled {
     /// Attempts that were lost to a lease, and those that were given back.
     pub attempts: (u64, u64),
     pub again: u64,
+    /// Tasks that were given an input while they were worked on.
+    pub n_given: usize,
     /// Events that readers saw, and how often one of them went on at the other server.
     pub read: (u64, u64),
     pub elapsed: Duration,
@@ -57,7 +62,8 @@ pub async fn run(settings: &Settings, n_rounds: u32) -> anyhow::Result<Rolled> {
     let cluster = Cluster::start(settings, 2, 2).await?;
     let clients = cluster.clients()?;
     workload::apply(&clients[0], &ground).await?;
-    let mut feeder = Feeder::start(clients.clone(), Feed::keeping(LIVE));
+    let mut feeder =
+        Feeder::start(clients.clone(), Feed::keeping(LIVE, UNREAD), cluster.meddler(PACE).await?);
     let mut readers = JoinSet::new();
     let restarting = async {
         for round in 1..=n_rounds {
@@ -95,9 +101,9 @@ pub async fn run(settings: &Settings, n_rounds: u32) -> anyhow::Result<Rolled> {
     let source = Source::Postgres(Box::new(cluster.store().await?));
     let mut journal = Journal::open(source, Arc::clone(&ground));
     journal.look().await?;
-    let mut verdict = load::judge(&clients[0], &feeder.keys(), &journal, &ground).await?;
+    let mut verdict = load::judge(&clients[0], &feeder, &journal, &ground).await?;
     let store = cluster.store().await?;
-    verdict.failures.extend(invariants::check(&store, journal.attempts()).await?);
+    verdict.failures.extend(invariants::check(&store, journal.attempts(), &feeder.meddled()).await?);
     verdict.failures.extend(feeder.refusals());
     verdict.failures.extend(cluster.complaints().await);
     verdict.failures.extend(read.iter().filter_map(|read| read.problem.clone()));
@@ -107,6 +113,7 @@ pub async fn run(settings: &Settings, n_rounds: u32) -> anyhow::Result<Rolled> {
         n_restarts: n_rounds * cluster.members.len() as u32,
         attempts: (journal.attempts().n_lost, journal.attempts().n_yielded),
         again: feeder.figures().again(),
+        n_given: feeder.meddled().given.len(),
         read: (sum(|read| read.n_events), sum(|read| read.n_resumed)),
         elapsed: began.elapsed(),
     })
@@ -179,12 +186,13 @@ impl Rolled {
 
 impl fmt::Display for Rolled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { n_tasks, n_succeeded, n_steps, n_repeated, .. } = &self.verdict;
+        let Verdict { n_tasks, n_succeeded, n_cancelled, n_steps, n_repeated, .. } = &self.verdict;
         write!(
             formatter,
             "rolling: {} restarts, {n_succeeded} of {n_tasks} tasks succeeded, ",
             self.n_restarts
         )?;
+        write!(formatter, "{n_cancelled} cancelled, {} given an input, ", self.n_given)?;
         write!(formatter, "{n_steps} steps, {n_repeated} repeated, {} attempts lost, ", self.attempts.0)?;
         write!(formatter, "{} given back, {} requests sent again, ", self.attempts.1, self.again)?;
         write!(formatter, "{} events read, {} readers moved, ", self.read.0, self.read.1)?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ostler_kernel::{Event, EventBody, RunId, TaskId, run::AttemptEnd};
+use ostler_kernel::{Event, EventBody, RunId, StepOutcome, TaskId, run::AttemptEnd};
 
 #[derive(Default)]
 pub struct Attempts {
@@ -50,6 +50,11 @@ impl Attempts {
                 life.began.get_or_insert(event.position);
                 (life.attempt, life.is_held) = (*attempt, true);
                 problem
+            }
+            // Closed by who cancelled the run, whether it was held or not; nobody finishes it any more.
+            EventBody::StepFinished(step) if step.outcome == StepOutcome::Interrupted => {
+                let life = self.lives.get(&step.run)?;
+                life.ended.is_some().then(|| format!("{} had ended, and a step of it was closed", step.run))
             }
             EventBody::StepFinished(step) => self.held(step.run, step.attempt, "finished a step"),
             EventBody::AttemptEnded { run, attempt, end } => {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ostler_client::{Client, ClientError, TaskQuery};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::workload;
+use super::{Meddled, Meddler, workload};
 
 /// How often the feeder looks which tasks have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
@@ -32,12 +32,14 @@ pub struct Feed {
     pub most: u64,
     /// The next one so long after the one before.
     pub every: Duration,
+    /// When none of the servers could be asked for so long which tasks have ended, that is a failure.
+    pub unread: Duration,
 }
 
 impl Feed {
     /// Whenever one ends, another one.
-    pub fn keeping(live: usize) -> Self {
-        Self { live, most: u64::MAX, every: Duration::ZERO }
+    pub fn keeping(live: usize, unread: Duration) -> Self {
+        Self { live, most: u64::MAX, every: Duration::ZERO, unread }
     }
 }
 
@@ -48,6 +50,7 @@ pub struct Feeder {
 
 struct Shared {
     clients: Vec<Client>,
+    meddler: Meddler,
     stopping: AtomicBool,
     created: AtomicU64,
     live: AtomicU64,
@@ -64,9 +67,10 @@ struct Shared {
 
 impl Feeder {
     /// Feeds in the background, through any of the servers.
-    pub fn start(clients: Vec<Client>, feed: Feed) -> Self {
+    pub fn start(clients: Vec<Client>, feed: Feed, meddler: Meddler) -> Self {
         let shared = Arc::new(Shared {
             clients,
+            meddler,
             stopping: AtomicBool::new(false),
             created: AtomicU64::new(0),
             live: AtomicU64::new(0),
@@ -104,6 +108,11 @@ impl Feeder {
     /// the next server is ready: by then every connection to the dead one has broken.
     pub fn was_cut_off(&self, killed_at: Instant) -> bool {
         std::mem::take(&mut *locked(&self.shared.cut_off)).into_iter().any(|sent_at| sent_at < killed_at)
+    }
+
+    /// What was done to tasks besides creating them.
+    pub fn meddled(&self) -> Meddled {
+        self.shared.meddler.done()
     }
 
     /// The keys of all that was created so far.
@@ -149,14 +158,16 @@ impl Shared {
             let answer = client.create_task(&manifest).await;
             self.unanswered.fetch_sub(1, Ordering::SeqCst);
             match answer {
-                Ok(_) => {
+                Ok(created) => {
                     self.answered.fetch_add(1, Ordering::SeqCst);
+                    let meddled = self.meddler.meddle(&self.clients, n, &created.task).await;
+                    self.refused_if(meddled.err());
                     break;
                 }
                 // It reached nobody.
                 Err(ClientError::ConnectionRefused { .. }) => {}
                 Err(error) if error.may_pass() => locked(&self.cut_off).push(sent_at),
-                Err(error) => locked(&self.refusals).push(format!("task {n}: {error} ({error:?})")),
+                Err(error) => self.refused_if(Some(format!("task {n}: {error} ({error:?})"))),
             }
             self.again.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(AGAIN_AFTER).await;
@@ -164,10 +175,18 @@ impl Shared {
         workload::key(n)
     }
 
+    fn refused_if(&self, refusal: Option<String>) {
+        // Said once is enough: what can't be read is asked for again and again.
+        let mut refusals = locked(&self.refusals);
+        if let Some(refusal) = refusal.filter(|refusal| !refusals.contains(refusal)) {
+            refusals.push(refusal);
+        }
+    }
+
     /// Takes those that have ended out of `live`.
-    async fn retire(&self, client: &Client, live: &mut BTreeSet<String>) {
+    async fn retire(&self, client: &Client, live: &mut BTreeSet<String>) -> Result<(), ClientError> {
         let query = TaskQuery { limit: Some((2 * live.len()).clamp(1, PAGE)), ..TaskQuery::default() };
-        let Ok(page) = client.tasks(&query).await else { return };
+        let page = client.tasks(&query).await?;
         let mut overdue = live.clone();
         for task in page.items {
             overdue.remove(&task.metadata.name);
@@ -177,10 +196,11 @@ impl Shared {
         }
         // Too old for the page.
         for name in overdue {
-            if client.task(&name).await.is_ok_and(|task| task.is_ended()) {
+            if client.task(&name).await?.is_ended() {
                 live.remove(&name);
             }
         }
+        Ok(())
     }
 }
 
@@ -191,13 +211,24 @@ async fn keep_feeding(shared: Arc<Shared>, feed: Feed) -> u64 {
     let mut n_created = 0;
     let mut clients = shared.clients.iter().cycle();
     let began = Instant::now();
+    let mut read_at = began;
     loop {
         while let Some(created) = creating.try_join_next() {
             live.extend(created);
         }
         if let Some(client) = clients.next() {
-            // Who does not answer is passed over: the other server knows as well.
-            let _: Result<(), _> = tokio::time::timeout(LOOK_WITHIN, shared.retire(client, &mut live)).await;
+            match tokio::time::timeout(LOOK_WITHIN, shared.retire(client, &mut live)).await {
+                Ok(Ok(())) => read_at = Instant::now(),
+                Ok(Err(error)) if !error.may_pass() => {
+                    shared.refused_if(Some(format!("the tasks can't be read: {error} ({error:?})")));
+                }
+                // Who does not answer is passed over: the other server knows as well.
+                Ok(Err(_)) | Err(_) if read_at.elapsed() > feed.unread => {
+                    let unread = feed.unread;
+                    shared.refused_if(Some(format!("no server could be asked for its tasks for {unread:?}")));
+                }
+                Ok(Err(_)) | Err(_) => {}
+            }
         }
         let due = |n: u64| began.elapsed() >= feed.every.saturating_mul(n.try_into().unwrap_or(u32::MAX));
         let stopping = shared.stopping.load(Ordering::SeqCst);
@@ -215,6 +246,6 @@ async fn keep_feeding(shared: Arc<Shared>, feed: Feed) -> u64 {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use ostler_kernel::{Event, EventBody, RunId, StepId, TaskId, Timestamp, event::StepFinished};
+use ostler_kernel::{Event, EventBody, RunId, StepId, StepOutcome, TaskId, Timestamp, event::StepFinished};
 use ostler_store::{PostgresStore, StoreExt};
 use rusqlite::{Connection, OpenFlags};
 
@@ -64,6 +64,8 @@ pub struct Finished {
     pub received: u64,
     /// How often it may be called in all.
     pub attempts: u64,
+    /// It was closed when its run was cancelled; its worker may have been about to make the call.
+    pub is_cut_off: bool,
 }
 
 /// What was in flight at the time of a look.
@@ -181,7 +183,9 @@ impl Journal {
         match self.open.remove(&step) {
             Some(Open { attempts, .. }) => {
                 let (received, _) = self.ground.calls(&step.to_string());
-                self.finished.insert(step, Finished { interrupted: attempts > 1, received, attempts });
+                let is_cut_off = event.outcome == StepOutcome::Interrupted;
+                let finished = Finished { interrupted: attempts > 1, received, attempts, is_cut_off };
+                self.finished.insert(step, finished);
             }
             None => self.violations.push(format!("step {step} finished without being open")),
         }

@@ -1,5 +1,5 @@
-//! The judgement at the end: every key is there once, every task succeeded, every log is dense and ends with
-//! the task, and no finished step was called again.
+//! The judgement at the end: every key is there once, every task succeeded unless it was cancelled, every log is dense and
+//! ends with the task, no finished step was called again, and none was called that no log has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use ostler_client::view::{StepFinished, StepKind, StepOutcome};
 use ostler_client::{Client, EventBody, EventView, TaskQuery, TaskView};
 use ostler_kernel::{RunId, StepId};
 
-use super::Ground;
 use super::journal::{Finished, Journal};
 use super::workload::{self, N_STEPS, ONCE};
+use super::{Feeder, Ground, Meddled};
 
 /// Logs read at once.
 const AT_ONCE: usize = 8;
@@ -23,6 +23,7 @@ const PAGE: usize = 1000;
 pub struct Verdict {
     pub n_tasks: usize,
     pub n_succeeded: usize,
+    pub n_cancelled: usize,
     /// Finished steps in all logs.
     pub n_steps: usize,
     /// Steps that were called again although they had finished, or finished twice.
@@ -39,13 +40,14 @@ pub struct Verdict {
 
 pub async fn judge(
     client: &Client,
-    keys: &BTreeSet<String>,
+    feeder: &Feeder,
     journal: &Journal,
     ground: &Ground,
 ) -> anyhow::Result<Verdict> {
     let tasks = all_tasks(client).await?;
     let mut verdict = Verdict { n_tasks: tasks.len(), ..Verdict::default() };
-    verdict.check_keys(keys, &tasks);
+    let meddled = feeder.meddled();
+    verdict.check_keys(&feeder.keys(), &tasks);
     verdict.check_calls(journal, ground);
     let logs = stream::iter(&tasks).map(async |task| {
         let events = client.all_events(&task.metadata.uid).await;
@@ -53,7 +55,7 @@ pub async fn judge(
     });
     let mut logs = logs.buffer_unordered(AT_ONCE);
     while let Some((task, events)) = logs.try_next().await? {
-        verdict.check_task(task);
+        verdict.check_task(task, &meddled);
         verdict.check_log(task, &events, journal);
     }
     Ok(verdict)
@@ -101,12 +103,19 @@ impl Verdict {
         self.n_repeated = self.failures.len();
         for (step, finished) in journal.finished() {
             let (received, _) = ground.calls(&step.to_string());
-            let Finished { received: before, attempts, .. } = finished;
+            let Finished { received: before, attempts, is_cut_off, .. } = finished;
             if received > *attempts {
                 self.n_repeated += 1;
                 self.fail(format!("step {step} was called {received} times in {attempts} attempts"));
-            } else if received > *before {
+            } else if received > *before && !is_cut_off {
                 self.n_late += 1;
+            }
+        }
+        let called = [ground.model.desk().by_id(|_| true), ground.tools.desk().by_id(|_| true)];
+        for id in called.iter().flat_map(BTreeMap::keys) {
+            // It began behind the end of its run, or nobody began it.
+            if !id.parse().is_ok_and(|step: StepId| journal.finished().contains_key(&step)) {
+                self.fail(format!("step {id} was called, and no log has it"));
             }
         }
         for (id, call) in ground.tools.calls() {
@@ -121,8 +130,18 @@ impl Verdict {
         self.failures.extend(violations.iter().map(|violation| format!("the model was sent {violation:?}")));
     }
 
-    fn check_task(&mut self, task: &TaskView) {
+    fn check_task(&mut self, task: &TaskView, meddled: &Meddled) {
         let name = &task.metadata.name;
+        if is_cancelled(task) {
+            self.n_cancelled += 1;
+            if !meddled.cancelled.contains(name) {
+                self.fail(format!("{name} is cancelled, and nobody was told that it would be"));
+            }
+            return;
+        }
+        if meddled.cancelled.contains(name) {
+            self.fail(format!("{name} was cancelled, and is {}", task.status.state));
+        }
         if !task.succeeded() {
             let status = &task.status;
             return self.fail(format!("{name} is {}: {:?}", status.state, status.last_error));
@@ -149,17 +168,25 @@ impl Verdict {
         self.n_steps += steps.len();
         let mut runs: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         steps.iter().for_each(|step| runs.entry(&step.run).or_default().push(step.step));
-        let is_whole = runs.values().all(|steps| steps.iter().copied().eq(0..N_STEPS));
-        if !is_whole || runs.len() != workload::n_agents_of(name) {
+        // Who is given something else to do is done sooner or later than planned, and who is cancelled may not have begun.
+        let is_cut_short = is_cancelled(task) || events.iter().any(is_input);
+        let is_right = |steps: &Vec<u32>| {
+            let n_steps = if is_cut_short { steps.len() as u32 } else { N_STEPS };
+            steps.iter().copied().eq(0..n_steps)
+        };
+        let n_agents = workload::n_agents_of(name);
+        let are_all = if is_cancelled(task) { runs.len() <= n_agents } else { runs.len() == n_agents };
+        if !are_all || !runs.values().all(is_right) {
             self.fail(format!("{name} finished the steps {runs:?}"));
         }
         for step in steps {
-            self.check_step(name, step, journal);
+            self.check_step(task, step, journal);
         }
     }
 
-    /// A step ended well, or it is a call that was interrupted and must not be repeated.
-    fn check_step(&mut self, name: &str, step: &StepFinished, journal: &Journal) {
+    /// A step ended well, or it is a call that was interrupted and must not be repeated, or its task was cancelled meanwhile.
+    fn check_step(&mut self, task: &TaskView, step: &StepFinished, journal: &Journal) {
+        let name = &task.metadata.name;
         let once = matches!(&step.kind, StepKind::Tool { call, .. } if call.name == ONCE);
         let run: Option<RunId> = step.run.parse().ok();
         let finished = run.and_then(|run| journal.finished().get(&StepId { run, index: step.step }));
@@ -172,12 +199,21 @@ impl Verdict {
                 self.fail(format!("{name}: step {id} was interrupted, and yet it is said to have gone well"));
             }
             StepOutcome::Ok => {}
+            StepOutcome::Interrupted if is_cancelled(task) => {}
             StepOutcome::Failed { failure } if failure.code == "outcome_unknown" && once && *interrupted => {
                 self.n_unknown += 1;
             }
             outcome => self.fail(format!("{name}: step {id} ended as {outcome:?}")),
         }
     }
+}
+
+fn is_cancelled(task: &TaskView) -> bool {
+    task.status.state == "cancelled"
+}
+
+fn is_input(event: &EventView) -> bool {
+    matches!(event.body, EventBody::InputAccepted { .. })
 }
 
 fn finished_step(event: &EventView) -> Option<&StepFinished> {

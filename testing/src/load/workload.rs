@@ -80,6 +80,11 @@ pub fn task(n: u64) -> Value {
     manifest("Task", &key, spec)
 }
 
+/// What is sent to the n-th task while it is worked on: from there on the model does this and nothing else.
+pub fn input(n: u64) -> String {
+    format!("Never mind the rest. plan: text=\"{}\"", output(&key(n)))
+}
+
 /// How many agents do the n-th task.
 fn n_agents(n: u64) -> usize {
     if n.is_multiple_of(SYSTEM_EVERY) { 2 } else { 1 }

@@ -79,7 +79,8 @@ pub fn read(plan: &str) -> Result<Vec<Turn>, PlanError> {
 }
 
 fn planned(message: &Said<'_>, index: usize) -> Option<Result<Option<Turn>, PlanError>> {
-    let (_, plan) = message.text.split_once("plan:")?;
+    // Two messages in a row come as one: the first is of a run that ended before anybody answered.
+    let (_, plan) = message.text.lines().rev().find_map(|line| line.split_once("plan:"))?;
     Some(read(plan).map(|mut turns| (index < turns.len()).then(|| turns.swap_remove(index))))
 }
 

@@ -50,6 +50,9 @@ async fn a_later_plan_takes_over_and_a_word_in_between_does_not() {
     go_on(&mut request, &second);
     say(&mut request, "plan: text=two");
     assert_eq!(play(&server, &request).await.text, "two");
+    // As who was cancelled before an answer and who comes next in the same session are sent.
+    let request = ask("plan: tool, text=three\n\nplan: text=four");
+    assert_eq!(play(&server, &request).await.text, "four");
 }
 
 #[tokio::test]
