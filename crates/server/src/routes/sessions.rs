@@ -1,5 +1,5 @@
-//! Conversations that have a key: with whom, when they were last used, how many runs they had. What is declared as a Session
-//! is listed by `mode=declared`.
+//! Sessions as they were declared; and with `mode=live` the conversations that have a key: with whom, when they were last used,
+//! how many runs they had.
 
 use std::sync::Arc;
 
@@ -24,9 +24,13 @@ use crate::{
 };
 
 pub fn routes() -> Routes {
-    let listed = Route::get("/v1/sessions", Need::Read, "Conversations that have a key, by subject and key.")
-        .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS, SESSION_MODE])
-        .answers(200, Shape::Json("SessionList"));
+    let listed = Route::get(
+        "/v1/sessions",
+        Need::Read,
+        "Sessions as they were declared; or conversations that have a key, by subject and key.",
+    )
+    .takes(&[SCOPE, LIMIT, AFTER, LABEL_SELECTOR, LABELS, SESSION_MODE])
+    .answers(200, Shape::Json("SessionList"));
     Routes::new().add(listed, list)
 }
 
@@ -84,10 +88,10 @@ async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Res
     let known = ["namespace", "limit", "after", "labelSelector", "labels", "mode"];
     let parameters = parameters.only(&known)?;
     match parameters.get("mode") {
-        Some("declared") => return resources::page(Kind::Session, &app, &parameters).await,
-        None | Some("live") => {}
+        None | Some("declared") => return resources::page(Kind::Session, &app, &parameters).await,
+        Some("live") => {}
         Some(other) => {
-            let detail = format!("mode: expected live or declared, found {other:?}");
+            let detail = format!("mode: expected declared or live, found {other:?}");
             return Err(Problem::bad_parameter(detail));
         }
     }

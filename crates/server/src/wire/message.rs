@@ -48,6 +48,10 @@ pub struct MessageView {
     ended_at: Option<Timestamp>,
 }
 
+/// Every phase of a message, by the name that it is filtered by.
+pub const PHASES: [&str; 6] =
+    ["Queued", "Running", "RetryPending", "WaitingApproval", "Succeeded", "DeadLetter"];
+
 /// One for each run, in the order of their acceptance. A task of one agent has one, from the system to the agent.
 pub fn messages(task: &Task, telling: &Telling) -> Vec<MessageView> {
     let runs = &telling.runs;

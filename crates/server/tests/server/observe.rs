@@ -48,6 +48,14 @@ async fn a_task_of_one_agent_has_one_message() {
     check(&place.get(&format!("{path}?limit=0")).await, 400, "bad_parameter", "limit");
     check(&place.get(&format!("{path}?phase=a&lifecycle=b")).await, 400, "bad_parameter", "two names");
     check(&place.get("/v1/tasks/none/messages").await, 404, "not_found", "none");
+    for query in ["phase=bogus", "lifecycle=queued,bogus"] {
+        for view in ["messages", "metrics"] {
+            let refused = place.get(&format!("/v1/tasks/{name}/{view}?{query}")).await;
+            let known =
+                "\"bogus\"; there are Queued, Running, RetryPending, WaitingApproval, Succeeded, DeadLetter";
+            check(&refused, 400, "bad_parameter", known);
+        }
+    }
 }
 
 #[tokio::test]

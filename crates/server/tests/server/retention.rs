@@ -21,7 +21,7 @@ async fn what_ended_long_ago_is_gone_and_its_name_is_free() {
     let mut named = task();
     named["metadata"] = json!({"name": "report"});
     assert_eq!(place.post("/v1/tasks", &named).await.status, 201);
-    assert_eq!(place.post("/v1/tasks", &named).await.status, 409, "it is there");
+    assert_eq!(place.post("/v1/tasks", &named).await.status, 200, "it is there");
     place.post("/v1/tasks/report/cancel", &json!({})).await;
     until(async || place.get("/v1/tasks/report").await.status == 404).await;
     assert_eq!(place.get("/v1/tasks/report/logs").await.status, 404);
@@ -121,6 +121,42 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     timeout(&*runtime(), PATIENCE, waiting).await.unwrap();
 }
 
+/// What was put in place is what is listed, and the conversations of agents are not among it.
+#[tokio::test]
+async fn declared_sessions_are_listed_as_any_other_resource() {
+    let place = Place::with_agent().await;
+    for (name, desk) in [("a", "sales"), ("b", "support"), ("c", "support"), ("d", "support")] {
+        let metadata = json!({"name": name, "labels": {"desk": desk}});
+        let session = json!({"kind": "Session", "metadata": metadata, "spec": {"system": "desk"}});
+        assert_eq!(place.post("/v1/sessions", &session).await.status, 201);
+    }
+    let mut asked = task();
+    asked["spec"]["session"] = json!("chat");
+    assert_eq!(place.post("/v1/tasks", &asked).await.status, 201);
+    for query in ["", "?mode=declared"] {
+        let listed = place.get(&format!("/v1/sessions{query}")).await.json();
+        let items = listed["items"].as_array().unwrap();
+        let names: Vec<&str> = items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["a", "b", "c", "d"], "{listed}");
+        assert_eq!(items[0], place.get("/v1/sessions/a").await.json());
+    }
+    let page = place.get("/v1/sessions?labelSelector=desk=support&limit=2").await.json();
+    assert_eq!(
+        (&page["items"][0]["metadata"]["name"], &page["continue"]),
+        (&json!("b"), &json!("default/c"))
+    );
+    let rest = place.get("/v1/sessions?labelSelector=desk=support&limit=2&after=default/c").await.json();
+    assert_eq!((&rest["items"][0]["metadata"]["name"], rest.get("continue")), (&json!("d"), None));
+    let live = place.get("/v1/sessions?mode=live").await.json();
+    assert_eq!(
+        (&live["items"][0]["status"]["key"], live["items"].as_array().unwrap().len()),
+        (&json!("chat"), 1)
+    );
+    for query in ["mode=both", "mode=live&labels=a=b"] {
+        assert_eq!(place.get(&format!("/v1/sessions?{query}")).await.status, 400, "{query}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn conversations_are_listed_and_forgotten_when_nobody_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +168,7 @@ async fn conversations_are_listed_and_forgotten_when_nobody_goes_on() {
         asked["spec"]["session"] = json!(key);
         assert_eq!(place.post("/v1/tasks", &asked).await.status, 201);
     }
-    let listed = place.get("/v1/sessions?limit=1").await.json();
+    let listed = place.get("/v1/sessions?mode=live&limit=1").await.json();
     let session = &listed["items"][0];
     assert_eq!((&session["kind"], &session["metadata"]["name"]), (&json!("Session"), &json!("chat")));
     let status = &session["status"];
@@ -140,18 +176,19 @@ async fn conversations_are_listed_and_forgotten_when_nobody_goes_on() {
     assert!(status["lastUsedAt"].as_str().is_some_and(|at| at.ends_with('Z')), "{listed}");
     let next = listed["continue"].as_str().unwrap();
     let next: String = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let listed = place.get(&format!("/v1/sessions?limit=1&after={next}")).await.json();
+    let listed = place.get(&format!("/v1/sessions?mode=live&limit=1&after={next}")).await.json();
     assert_eq!((&listed["items"][0]["status"]["key"], &listed["continue"]), (&json!("other"), &json!(null)));
-    assert_eq!(place.get("/v1/sessions?namespace=nowhere").await.json()["items"], json!([]));
-    assert_eq!(place.get("/v1/sessions?mode=declared").await.json()["items"], json!([]));
-    assert_eq!(place.get("/v1/sessions?after=x").await.status, 400);
+    assert_eq!(place.get("/v1/sessions?mode=live&namespace=nowhere").await.json()["items"], json!([]));
+    assert_eq!(place.get("/v1/sessions").await.json()["items"], json!([]));
+    assert_eq!(place.get("/v1/sessions?mode=live&after=x").await.status, 400);
     place.post("/v1/tasks/three/cancel", &json!({})).await;
     let Place { server, folder } = place;
     server.shutdown().await;
     let config = ServerConfig { keep_sessions: Some(Duration::from_millis(1)), ..config(folder.path()) };
     let place = Place { server: start(config, Hasty::new()).await.unwrap(), folder };
-    until(async || place.get("/v1/sessions").await.json()["items"].as_array().unwrap().len() == 1).await;
-    let left = place.get("/v1/sessions").await.json();
+    until(async || place.get("/v1/sessions?mode=live").await.json()["items"].as_array().unwrap().len() == 1)
+        .await;
+    let left = place.get("/v1/sessions?mode=live").await.json();
     assert_eq!(left["items"][0]["metadata"]["name"], "chat", "someone is in it: {left}");
     assert_eq!(place.get("/v1/tasks/three").await.status, 200, "what was asked for is still there");
     let again = place.post("/v1/tasks/three/cancel", &json!({})).await;

@@ -13,7 +13,7 @@ use crate::{
     parameters::{Name, Parameters},
     problem::Problem,
     wire::{
-        message::{MessageFilter, MessageView, Messages, Metrics, messages as messages_of},
+        message::{MessageFilter, MessageView, Messages, Metrics, PHASES, messages as messages_of},
         task::TaskView,
         trace::trace as trace_of,
     },
@@ -59,9 +59,8 @@ async fn asked_for(
         ["namespace", "phase", "lifecycle", "from_agent", "to_agent", "branch_id", "trace_id", "limit"];
     let parameters = parameters.only(&known)?;
     let text = |name| parameters.get(name).map(str::to_owned);
-    let phases = parameters.one_of(&["phase", "lifecycle"])?.unwrap_or_default();
     let filter = MessageFilter {
-        phases: phases.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect(),
+        phases: phases(parameters.one_of(&["phase", "lifecycle"])?.unwrap_or_default())?,
         from_agent: text("from_agent"),
         to_agent: text("to_agent"),
         branch_id: text("branch_id"),
@@ -71,6 +70,17 @@ async fn asked_for(
     let row = app.control.task(parameters.namespace_or_default()?, task).await?;
     let all = messages_of(&row.task, &app.control.telling(&row).await?);
     Ok((row, all, filter))
+}
+
+fn phases(text: &str) -> Result<Vec<String>, Problem> {
+    let check = |phase: &str| match PHASES.iter().any(|known| known.eq_ignore_ascii_case(phase)) {
+        true => Ok(phase.to_owned()),
+        false => {
+            let known = PHASES.join(", ");
+            Err(Problem::bad_parameter(format!("phase: unknown phase {phase:?}; there are {known}")))
+        }
+    };
+    text.split(',').map(str::trim).filter(|phase| !phase.is_empty()).map(check).collect()
 }
 
 pub async fn trace(
