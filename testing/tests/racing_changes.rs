@@ -171,6 +171,7 @@ async fn a_watch_at_the_other_server_ends_up_with_what_is_there() {
         namespace: None,
         name: None,
         labels: Selector::default(),
+        mode: None,
         newer_than: 0,
     };
     let mut watch = two.control.watch(watched.clone(), None).await.expect("a watch");

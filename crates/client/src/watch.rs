@@ -19,6 +19,8 @@ pub struct WatchQuery {
     pub name: Option<String>,
     /// As `labelSelector` of lists.
     pub selector: Option<String>,
+    /// Of tasks, the templates instead.
+    pub templates: bool,
 }
 
 /// Which events of the server.
@@ -70,6 +72,7 @@ impl Client {
         let mut pairs = Vec::new();
         pairs.extend(query.name.clone().map(|name| ("name", name)));
         pairs.extend(query.selector.clone().map(|selector| ("labelSelector", selector)));
+        pairs.extend(query.templates.then(|| ("mode", "template".to_owned())));
         messages(Source::new(self, &["v1", kind.plural(), "watch"], pairs, None))
     }
 

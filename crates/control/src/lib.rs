@@ -38,7 +38,10 @@ use ostler_secrets::{KeyRing, Redactor};
 use ostler_store::{Claim, Committed, Store, StoreError};
 use ostler_telemetry::{Span, Telemetry};
 
-pub use commands::create_task::{Created, NewTask, annotated_trace, is_of_trace};
+pub use commands::{
+    create_task::{Created, NewTask, annotated_trace, is_of_trace},
+    rerun::Again,
+};
 pub use error::ControlError;
 pub use feed::{Feed, Follower};
 pub use meter::{Figures, Gauges, Meter};

@@ -5,6 +5,8 @@
 //! that is gone. What changed several times may be told once. A watch that goes on may tell again what its reader knew,
 //! and may tell of the end of something its reader never saw.
 
+mod templates;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -15,7 +17,7 @@ use ostler_kernel::{
     event::{Change, ResourceChanged},
     resource::StoredResource,
 };
-use ostler_spec::{Kind, Resource};
+use ostler_spec::{Kind, Resource, TaskMode};
 use ostler_store::{ResourceFilter, StoreError, StoreExt, TaskFilter, TaskRef, TaskRow};
 
 use crate::{
@@ -24,6 +26,8 @@ use crate::{
     resources::{Looked, restore},
 };
 
+use templates::Templates;
+
 /// What is watched.
 #[derive(Debug, Clone)]
 pub struct Watched {
@@ -31,6 +35,8 @@ pub struct Watched {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub labels: Selector,
+    /// Of Tasks, those that are run or the templates; without it, both.
+    pub mode: Option<TaskMode>,
     /// Of those that are there at first, only what was written later than this version.
     pub newer_than: u64,
 }
@@ -94,6 +100,8 @@ pub struct Watch {
     /// What was told at first, with its version: up to this position the log tells the same again.
     shown: BTreeMap<(String, String), u64>,
     shown_upto: u64,
+    /// Where only tasks are watched, or only templates.
+    templates: Option<Templates>,
 }
 
 /// How much of what was there at first has been told.
@@ -115,7 +123,15 @@ impl Control {
             _ => None,
         };
         let end = self.log_end().await?;
-        let first = if after.is_some() { First::Done } else { First::Resources { after: None } };
+        let first = match (after, watched.mode) {
+            (Some(_), _) => First::Done,
+            (None, Some(TaskMode::Run)) => First::Tasks,
+            (None, Some(TaskMode::Template) | None) => First::Resources { after: None },
+        };
+        let templates = match watched.mode {
+            Some(_) => Some(self.templates(watched.namespace.clone()).await?),
+            None => None,
+        };
         Ok(Watch {
             control: Arc::clone(self),
             log: self.follow_all(after.unwrap_or(end)),
@@ -126,6 +142,7 @@ impl Control {
             position: after.unwrap_or(end),
             shown: BTreeMap::new(),
             shown_upto: 0,
+            templates,
             catches_up_to: if after.is_some() { end } else { 0 },
         })
     }
@@ -156,6 +173,7 @@ impl Watch {
                     };
                     let sight = self.sight(&event).await?;
                     (self.pending, self.position) = (None, event.position);
+                    self.note(&event);
                     if let Some(sight) = sight.filter(|_| !self.was_shown(&event)) {
                         return Ok(Told::Then { position: event.position, sight });
                     }
@@ -183,10 +201,10 @@ impl Watch {
             self.shown.insert((stored.key.namespace.clone(), stored.key.name.clone()), stored.version);
             self.ready.push_back(Told::First(Sight::Added(seen)));
         }
-        match (is_last, self.watched.kind) {
-            (false, _) => self.first = First::Resources { after: next },
-            (true, Kind::Task) => self.first = First::Tasks,
-            (true, _) => self.complete(),
+        match (is_last, self.watched.kind, self.watched.mode) {
+            (false, _, _) => self.first = First::Resources { after: next },
+            (true, Kind::Task, None) => self.first = First::Tasks,
+            (true, _, _) => self.complete(),
         }
         Ok(())
     }
@@ -238,12 +256,20 @@ impl Watch {
         self.shown.get(&place).is_some_and(|version| changed.version <= *version)
     }
 
+    fn note(&mut self, event: &Event) {
+        if let (Some(templates), EventBody::ResourceChanged(changed)) = (&mut self.templates, &event.body)
+            && changed.kind == Kind::Task.name()
+        {
+            templates.note(changed);
+        }
+    }
+
     async fn sight(&self, event: &Event) -> Result<Option<Sight>, ControlError> {
         match &event.body {
             EventBody::ResourceChanged(changed) => self.resource_changed(changed, event.position).await,
             // These write no row of their task.
             EventBody::StepFinished(_) | EventBody::InputAccepted { .. } => Ok(None),
-            _ if self.watched.kind != Kind::Task => Ok(None),
+            _ if self.watched.kind != Kind::Task || self.watched.mode == Some(TaskMode::Template) => Ok(None),
             body => {
                 let is_new = matches!(body, EventBody::TaskAccepted { .. });
                 self.task_changed(event.task, is_new).await
@@ -260,6 +286,10 @@ impl Watch {
             changed;
         let watched = &self.watched;
         if *kind != watched.kind.name() || !watched.is_in(namespace) || !watched.is_called(name) {
+            return Ok(None);
+        }
+        let is_template = self.templates.as_ref().and_then(|templates| templates.has(changed, position));
+        if is_template.is_some_and(|is_template| is_template != (watched.mode == Some(TaskMode::Template))) {
             return Ok(None);
         }
         let knew = *change != Change::Created && watched.labels.matches(former_labels);

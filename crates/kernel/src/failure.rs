@@ -1,5 +1,5 @@
 //! Why something went wrong, as data: a stable code, a class that decides about retries, and a sentence for
-//! people. Nothing decides anything by searching a message.
+//! people. Nothing decides anything by searching a message, but for words that a task itself names (`task/tries.rs`).
 
 use std::time::Duration;
 

@@ -83,6 +83,9 @@ pub struct TaskRequest {
     /// How often the whole is; none where that was declared alike, and the two are one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_retry: Option<RetryPolicy>,
+    /// What says, in the text of a failure and in any case, that it does not pass by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub non_retryable: Vec<String>,
     /// How often any one agent may be sent to; 0 is no bound. In a line each is once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_turns: u32,

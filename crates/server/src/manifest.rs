@@ -152,8 +152,10 @@ pub struct Rerun {
     pub name: String,
     /// The system its manifests are written for.
     pub api_version: ApiVersion,
-    /// `spec.idempotency_key`: all that is heeded of a spec.
+    /// `spec.idempotency_key`
     pub key: Option<String>,
+    /// What is wanted, if the body says by whom. Of any other spec only the key is heeded.
+    pub wanted: Option<NewTask>,
 }
 
 pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Rerun, Problem> {
@@ -186,7 +188,10 @@ pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Resul
     let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
     let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
     parameters.caller()?.check_namespace(&namespace)?;
-    Ok(Rerun { namespace, name, api_version, key })
+    let names_a_subject = |spec: &Value| ["agent", "system"].iter().any(|field| !spec[*field].is_null());
+    let is_wanted = document.get("spec").is_some_and(names_a_subject);
+    let wanted = is_wanted.then(|| task(headers, body, parameters)).transpose()?;
+    Ok(Rerun { namespace, name, api_version, key, wanted })
 }
 
 fn is_key(key: &str) -> bool {

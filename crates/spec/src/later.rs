@@ -82,8 +82,7 @@ const AGENT_SYSTEM: &[Later] = &[
     all("spec.a2a.enabled"),
 ];
 
-const TASK: &[Later] =
-    &[part("spec.agent", ELSEWHERE), part("spec.system", ELSEWHERE), all("spec.message_retry.non_retryable")];
+const TASK: &[Later] = &[part("spec.agent", ELSEWHERE), part("spec.system", ELSEWHERE)];
 
 const TOOL: &[Later] = &[
     part("spec.type", "other than `http`"),

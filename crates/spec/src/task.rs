@@ -9,8 +9,7 @@ use crate::choice::choice;
 use crate::duration::GoDuration;
 use crate::fields::Fields;
 use crate::image;
-use crate::kind::{Declared, Refusals};
-use crate::problem::Problem;
+use crate::kind::Declared;
 use crate::reference::Reference;
 use crate::tool::Jitter;
 
@@ -88,7 +87,7 @@ pub struct MessageRetry {
     pub max_backoff: GoDuration,
     /// How pauses are spread: not at all, over all of a pause, over its second half.
     pub jitter: Jitter,
-    /// An error whose text contains one of these, in any case, is not retried.
+    /// A failure whose code or text contains one of these, in any case, is not retried: the task fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub non_retryable: Vec<String>,
 }
@@ -163,14 +162,6 @@ impl TaskSpec {
             (false, false) => format!("{text}\n\n{}", lines.join("\n")),
         }
     }
-
-    fn refusals(&self) -> Vec<Problem> {
-        let mut refusals = Refusals::none();
-        let non_retryable = !self.message_retry.non_retryable.is_empty();
-        let path = "spec.message_retry.non_retryable";
-        refusals.refuse_if(non_retryable, path, "the field message_retry.non_retryable");
-        refusals.into_problems()
-    }
 }
 
 impl Default for MessageRetry {
@@ -209,10 +200,6 @@ impl Declared for TaskSpec {
     fn read(fields: &mut Fields<'_, '_>) -> Self {
         let mode = fields.optional("mode").unwrap_or_default();
         read(fields, mode)
-    }
-
-    fn unsupported(&self) -> Vec<Problem> {
-        self.refusals()
     }
 }
 

@@ -146,27 +146,9 @@ async fn put(client: &Client, resource: &Resource, writing: Writing) -> Result<S
 
 /// A task is accepted once: the same request under the same name is there already.
 async fn start(client: &Client, resource: &Resource) -> Result<String, ClientError> {
-    let created = match client.create_task(resource).await {
-        Ok(created) => created,
-        Err(error) if error.code() == Some("conflict") => match current(client, resource).await? {
-            Some(before) if is_same_request(&before, resource) => {
-                return Ok(format!("{} unchanged", title(resource)));
-            }
-            _ => return Err(error),
-        },
-        Err(error) => return Err(error),
-    };
+    let created = client.create_task(resource).await?;
     let outcome = if created.existed { "unchanged" } else { "created" };
     Ok(format!("task/{} {outcome}", created.task.metadata.name))
-}
-
-/// Whether it asks the same of the same; how often it is tried and how soon is no other request.
-fn is_same_request(before: &Value, resource: &Resource) -> bool {
-    let after = serde_json::to_value(resource).unwrap_or_default();
-    let none = Value::Object(serde_json::Map::new());
-    let input = |task: &Value| task.pointer("/spec/input").unwrap_or(&none).clone();
-    let same = |path: &str| before.pointer(path) == after.pointer(path);
-    input(before) == input(&after) && ["/spec/agent", "/spec/system", "/spec/session"].into_iter().all(same)
 }
 
 /// A task that is accepted by being sent. A template is kept like any other object.

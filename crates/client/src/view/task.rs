@@ -115,6 +115,9 @@ pub struct TaskMessageRetry {
     pub max_backoff: String,
     #[serde(default)]
     pub jitter: String,
+    /// What in a failure's text makes it final.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub non_retryable: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

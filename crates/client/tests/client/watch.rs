@@ -31,7 +31,7 @@ async fn a_watch_goes_on_behind_the_last_change() {
             r#"{"title":"Forbidden","status":403,"code":"forbidden"}"#,
         ),
     ]);
-    let query = WatchQuery { name: Some("a".into()), selector: Some("x=y".into()) };
+    let query = WatchQuery { name: Some("a".into()), selector: Some("x=y".into()), templates: true };
     let mut stream = client(&server).watch(Kind::Tool, &query);
     let (mut seen, mut refused) = (Vec::new(), None);
     while let Some(item) = stream.next().await {
@@ -45,7 +45,8 @@ async fn a_watch_goes_on_behind_the_last_change() {
     assert_eq!(refused.as_deref(), Some("forbidden"), "who is refused does not try again");
     let heads: Vec<String> = (0..4).map(|_| server.asked.recv().unwrap().head).collect();
     assert!(
-        heads[0].starts_with("GET /v1/tools/watch?namespace=default&name=a&labelSelector=x%3Dy "),
+        heads[0]
+            .starts_with("GET /v1/tools/watch?namespace=default&name=a&labelSelector=x%3Dy&mode=template "),
         "{}",
         heads[0]
     );

@@ -84,9 +84,13 @@ impl NewTask {
 }
 
 impl Control {
-    /// The task as it would be accepted. Nothing is written.
-    pub async fn try_task(&self, new: NewTask) -> Result<Task, ControlError> {
-        self.try_task_beside(new, Beside::default()).await
+    /// The task as it would be accepted, or the one that is there. Nothing is written.
+    pub async fn try_task(&self, new: NewTask) -> Result<Created, ControlError> {
+        match self.try_task_beside(new.clone(), Beside::default()).await {
+            Ok(task) => Ok(Created { task, existed: false }),
+            Err(refused @ ControlError::NameTaken { .. }) => self.there_already(&new).await?.ok_or(refused),
+            Err(error) => Err(error),
+        }
     }
 
     /// The same if these are there too.
@@ -123,20 +127,31 @@ impl Control {
         Ok(())
     }
 
+    /// The same request under the same name, or with the same key, is the same task.
     pub async fn create_task(&self, new: NewTask) -> Result<Created, ControlError> {
-        self.check_task(&new).await?;
-        let doer = self.doer(&new, Plans::Stored).await?;
+        match self.create_another(&new).await {
+            Err(refused @ (ControlError::NameTaken { .. } | ControlError::TooMany { .. })) => {
+                self.there_already(&new).await?.ok_or(refused)
+            }
+            answer => answer,
+        }
+    }
+
+    /// The same where a name that is taken is refused, whatever was asked for under it.
+    pub(super) async fn create_another(&self, new: &NewTask) -> Result<Created, ControlError> {
+        self.check_task(new).await?;
+        let doer = self.doer(new, Plans::Stored).await?;
         // Held until the task is there: it is counted by its row from then on.
         let _seat = match self.admit(&new.namespace, &doer.first.agent).await {
             Ok(seat) => seat,
-            Err(too_many) => return self.accepted_before(&new, &doer).await?.ok_or(too_many),
+            Err(too_many) => return self.accepted_before(new, &doer).await?.ok_or(too_many),
         };
         for _ in 0..TRIES {
-            let acceptance = self.acceptance(&new, &doer).await?;
+            let acceptance = self.acceptance(new, &doer).await?;
             let id = acceptance.task;
             let (task, bundle) = accept(acceptance, self.runtime.now());
             self.feed.expect(&task.namespace, id, self.runtime.monotonic());
-            let refusal = match self.commit(beside_templates(bundle, &new)).await {
+            let refusal = match self.commit(beside_templates(bundle, new)).await {
                 Ok(Ok(_)) => return Ok(Created { task, existed: false }),
                 Ok(Err(refusal)) => {
                     self.feed.forget(id);
@@ -147,7 +162,7 @@ impl Control {
             };
             match refusal.unmet() {
                 Some(Expect::TaskKey { key, .. }) => {
-                    return self.same_again(&new, &task.request, key.clone()).await;
+                    return self.same_again(new, &task.request, key.clone()).await;
                 }
                 Some(Expect::TaskName { name, .. }) => {
                     return Err(ControlError::NameTaken { name: name.clone() });
@@ -210,6 +225,7 @@ impl Control {
             priority: priority(spec.priority),
             retry: message_retry(spec),
             whole_retry: whole_retry(spec),
+            non_retryable: spec.message_retry.non_retryable.clone(),
             max_turns: spec.max_turns,
             session_key: spec.session.clone(),
             idempotency_key: spec.idempotency_key.clone(),
@@ -226,6 +242,17 @@ impl Control {
             return Ok(None);
         }
         self.same_again(new, &self.request(new, doer), key).await.map(Some)
+    }
+
+    /// The task of that name, if it is what is asked for.
+    async fn there_already(&self, new: &NewTask) -> Result<Option<Created>, ControlError> {
+        let Some(name) = new.name.clone() else { return Ok(None) };
+        let reference = TaskRef::Name { namespace: new.namespace.clone(), name };
+        let Some(row) = self.store.task(reference).await? else { return Ok(None) };
+        // Only compared, so nothing of it is kept.
+        let doer = self.doer(new, Plans::Tried(Beside::default())).await?;
+        let is_same = row.task.request.asks_the_same(&self.request(new, &doer));
+        Ok(is_same.then_some(Created { task: row.task, existed: true }))
     }
 
     /// The commit's answer was lost: the task is there or it isn't.
@@ -298,10 +325,10 @@ fn whole_retry(spec: &TaskSpec) -> Option<RetryPolicy> {
 }
 
 /// Sorts by time, so that the index of names grows at its end.
-fn made_up_name(agent: &str, task: TaskId) -> String {
+pub(super) fn made_up_name(beginning: &str, task: TaskId) -> String {
     let id = task.to_string();
     let letters = &id[TaskId::PREFIX.len() + 1..];
-    format!("{agent}-{}", &letters[..letters.len().min(18)])
+    format!("{beginning}-{}", &letters[..letters.len().min(18)])
 }
 
 fn priority(priority: ostler_spec::Priority) -> Priority {

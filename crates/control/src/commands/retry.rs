@@ -101,7 +101,7 @@ fn spec_of(task: &Task) -> TaskSpec {
                 Jitter::Full => ostler_spec::Jitter::Full,
                 Jitter::Equal => ostler_spec::Jitter::Equal,
             },
-            non_retryable: Vec::new(),
+            non_retryable: request.non_retryable.clone(),
         },
         requirements: TaskRequirements::default(),
         session: request.session_key.clone(),

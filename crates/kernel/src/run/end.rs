@@ -1,6 +1,9 @@
 //! A worker is done with a run for now: it ended, failed, or gives its slot back to wait or to sleep. The
 //! last progress rides in the same commit.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +14,7 @@ use super::{
     journal::{Progress, advance, fenced},
 };
 use crate::{
-    BlockerId, Bundle, Command, Entry, ErrorClass, EventBody, Expect, Failure, Step, StepId, StepKind,
+    BlockerId, Bundle, Command, Entry, ErrorClass, EventBody, Expect, Failure, Step, StepId, StepKind, Task,
     Timestamp, Write,
     bundle::WriteKey,
     event::{ReadyReason, StepFinished},
@@ -47,6 +50,20 @@ pub enum Leave {
     GiveBack,
 }
 
+impl Leave {
+    /// As it counts for the task: what the task names as final is neither tried again nor slept on.
+    fn judged(self, task: &Task) -> Self {
+        match self {
+            Leave::Failed { failure } | Leave::Sleep { why: Some(failure), .. }
+                if task.gives_up_on(&failure) =>
+            {
+                Leave::Failed { failure: Failure { class: ErrorClass::Permanent, ..failure } }
+            }
+            leave => leave,
+        }
+    }
+}
+
 /// The bundle by which the holder of `key` leaves the run. `random` spreads retries.
 pub fn leave(
     view: &RunView,
@@ -56,6 +73,7 @@ pub fn leave(
     now: Timestamp,
     random: u64,
 ) -> Bundle {
+    let leave = leave.judged(&view.task);
     let command = match leave {
         Leave::Ok { .. } | Leave::Failed { .. } => Command::Finish,
         Leave::Wait { .. } | Leave::Sleep { .. } | Leave::GiveBack => Command::Yield,

@@ -1,12 +1,21 @@
 //! How often a task is tried: the work of each agent, and the whole. Where the agent's tries are used up, that was one try at
-//! the whole. Another goes on from what is done, after a pause of its own; nothing is done twice.
+//! the whole. Another goes on from what is done, after a pause of its own; nothing is done twice. A failure that the task names
+//! is not tried again at all.
 
 use std::time::Duration;
 
 use super::Task;
-use crate::Run;
+use crate::{Failure, Run};
 
 impl Task {
+    /// Whether a failure that may pass is final for this task: its request names something in the code or the message. What
+    /// is blank stands in every text, and names nothing.
+    pub(crate) fn gives_up_on(&self, failure: &Failure) -> bool {
+        let text = failure.to_string().to_lowercase();
+        let named = self.request.non_retryable.iter().map(|part| part.trim().to_lowercase());
+        failure.is_retryable() && named.filter(|part| !part.is_empty()).any(|part| text.contains(&part))
+    }
+
     /// How long after its last failure the run is tried again; none if that was the last try. What the other side asked for
     /// is the least.
     pub(crate) fn pause(&self, run: &Run, asked: Option<Duration>, random: u64) -> Option<Duration> {

@@ -27,12 +27,13 @@ parameters! {
     ARCHIVED = "archived": Flag, "Archived tasks too.";
     SYSTEM = "system": Text, "Only tasks of this system.";
     AGENT = "agent": Text, "Only tasks of this agent.";
-    MODE = "mode": Text, "`template` lists templates instead of tasks.";
-    SESSION_MODE = "mode": Text, "`declared` lists what was declared instead of conversations.";
+    MODE = "mode": Text, "`template` for templates instead of tasks.";
+    WATCH_MODE = "mode": Text, "`template` for templates instead of tasks; by default tasks, or with a `name` whatever has it.";
+    SESSION_MODE = "mode": Text, "`live` lists the conversations that somebody began; by default `declared`, what was declared.";
     OFFSET = "offset": Place, "How many are passed over, 10,000 at most; a cursor (`after`) leads further and costs less.";
     SORT = "sort": Text, "`name`, `created_at` or `phase`; other than the newest first only as long as there are 10,000 at most.";
     ORDER = "order": Text, "`asc` or `desc`; by default the newest first, or else `asc`.";
-    RERUN = "rerun": Flag, "Asks again for the ended task, or the template, that the body names.";
+    RERUN = "rerun": Flag, "Asks again for the ended task, or the template, that the body names: as the body says, if it names an agent or a system, or else as before. Where nothing has the name yet, the task is made under it.";
     SEQUENCE = "after": Place, "Only events behind this one.";
     FROM_AGENT = "from_agent": Text, "Only messages of this sender.";
     TO_AGENT = "to_agent": Text, "Only messages to this agent.";

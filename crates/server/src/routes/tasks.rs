@@ -9,6 +9,8 @@ mod overrides;
 mod reading;
 mod sorted;
 
+pub use list::mode;
+
 use std::sync::Arc;
 
 use axum::{
@@ -17,7 +19,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
-use ostler_control::{ControlError, Created, Effect, Precondition, store::TaskRow};
+use ostler_control::{Again, ControlError, Created, Effect, Precondition, store::TaskRow};
 use ostler_kernel::Timestamp;
 use ostler_spec::{Kind, Path, Spec, TaskMode};
 
@@ -163,15 +165,15 @@ async fn create(
 ) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun", "rerun"])?;
     let effect = parameters.effect()?;
-    if parameters.flag("rerun")? {
-        let Rerun { namespace, name, api_version, key } = manifest::rerun(&headers, &body, &parameters)?;
-        let key = idempotency_key(&headers, key.as_deref())?;
+    if parameters.flag("rerun")?
+        && let Some(again) = again(&headers, &body, &parameters)?
+    {
         if effect == Effect::DryRun {
             return Err(Problem::bad_parameter(
                 "rerun and dry_run: a task that is asked for again is not tried",
             ));
         }
-        return created(&app, app.control.rerun(&namespace, &name, api_version, key).await?).await;
+        return created(&app, app.control.rerun(again).await?).await;
     }
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
@@ -181,10 +183,19 @@ async fn create(
     }
     task.spec.idempotency_key = idempotency_key(&headers, task.spec.idempotency_key.as_deref())?;
     if effect == Effect::DryRun {
-        let would_be = app.control.try_task(task).await?;
-        return Ok(answer(StatusCode::CREATED, &TaskView::new(&would_be)));
+        return created(&app, app.control.try_task(task).await?).await;
     }
     created(&app, app.control.create_task(task).await?).await
+}
+
+/// What is asked for again; none if it is a template, which is put in place and never run.
+fn again(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Option<Again>, Problem> {
+    let Rerun { namespace, name, api_version, key, wanted } = manifest::rerun(headers, body, parameters)?;
+    if wanted.as_ref().is_some_and(|wanted| wanted.spec.mode == TaskMode::Template) {
+        return Ok(None);
+    }
+    let idempotency_key = idempotency_key(headers, key.as_deref())?;
+    Ok(Some(Again { namespace, name, api_version, idempotency_key, wanted }))
 }
 
 /// The answer to whoever asked for a task, or for one again.

@@ -6,14 +6,15 @@ use axum::{extract::State, response::Response};
 use http::HeaderMap;
 use ostler_control::{Watched, access::Namespaces};
 use ostler_kernel::Selector;
-use ostler_spec::Kind;
+use ostler_spec::{Kind, TaskMode};
 
 use super::{
     parameter::{
         EVENT_SCOPE, KIND, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, NAME, RESOURCE_VERSION, SCOPE, SINCE,
-        SOURCE, TYPE, USER_AGENT,
+        SOURCE, TYPE, USER_AGENT, WATCH_MODE,
     },
     table::{Need, Route, Routes, Shape},
+    tasks,
 };
 use crate::{
     dialect::Dialect,
@@ -38,6 +39,7 @@ pub fn routes_of(kind: Kind) -> Routes {
     let path = format!("/v1/{}/watch", kind.plural());
     let route = Route::get(path, Need::Read, format!("Resources of kind {kind} as they change, live."))
         .takes(&[SCOPE, NAME, LABEL_SELECTOR, LABELS, RESOURCE_VERSION])
+        .takes(if kind == Kind::Task { &[WATCH_MODE] } else { &[] })
         .heeds(&[LAST_EVENT_ID])
         .answers(200, Shape::Events);
     Routes::new().add(route, move |app, parameters, headers| watch(kind, app, parameters, headers))
@@ -49,8 +51,9 @@ async fn watch(
     parameters: Parameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let known = ["namespace", "name", "labelSelector", "labels", "resourceVersion"];
-    let parameters = parameters.only(&known)?;
+    let known = ["namespace", "name", "labelSelector", "labels", "resourceVersion", "mode"];
+    let known = if kind == Kind::Task { &known[..] } else { &known[..5] };
+    let parameters = parameters.only(known)?;
     let watched = Watched {
         kind,
         namespace: match parameters.scope()? {
@@ -59,12 +62,21 @@ async fn watch(
         },
         name: parameters.get("name").map(str::to_owned),
         labels: parameters.selector()?,
+        mode: mode(kind, &parameters)?,
         newer_than: parameters.place("resourceVersion")?.unwrap_or(0),
     };
     let after = last_event_id(&headers)?;
     let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch(watched, after).await?;
     Ok(sse::stream(&app, sse::ResourceStream::new(watch, room)))
+}
+
+/// Of tasks what a list shows, too. Who names one means whatever has the name, as whoever reads it.
+fn mode(kind: Kind, parameters: &Parameters) -> Result<Option<TaskMode>, Problem> {
+    match (kind, tasks::mode(parameters)?) {
+        (Kind::Task, None) if parameters.get("name").is_none() => Ok(Some(TaskMode::Run)),
+        (_, mode) => Ok(mode),
+    }
 }
 
 async fn events(

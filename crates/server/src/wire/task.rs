@@ -10,6 +10,7 @@ use ostler_kernel::{
     resource::API_VERSION,
     retry::{Jitter, RetryPolicy},
     run::blocker::{Blocker, BlockerKind},
+    task::TaskRequest,
 };
 use ostler_spec::{GoDuration, TaskMode};
 use serde::{Serialize, Serializer};
@@ -88,7 +89,7 @@ struct Spec<'a> {
     #[serde(skip_serializing_if = "is_unbounded")]
     max_turns: u32,
     retry: Retry,
-    message_retry: MessageRetry,
+    message_retry: MessageRetry<'a>,
     /// Counted from acceptance.
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<GoDuration>,
@@ -117,11 +118,13 @@ struct Retry {
 
 /// In the words of a manifest.
 #[derive(Debug, Serialize)]
-struct MessageRetry {
+struct MessageRetry<'a> {
     #[serde(flatten)]
     tries: Retry,
     max_backoff: GoDuration,
     jitter: Jitter,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    non_retryable: &'a [String],
 }
 
 impl From<&RetryPolicy> for Retry {
@@ -130,10 +133,11 @@ impl From<&RetryPolicy> for Retry {
     }
 }
 
-impl From<&RetryPolicy> for MessageRetry {
-    fn from(policy: &RetryPolicy) -> Self {
+impl<'a> From<&'a TaskRequest> for MessageRetry<'a> {
+    fn from(request: &'a TaskRequest) -> Self {
+        let TaskRequest { retry: policy, non_retryable, .. } = request;
         let max_backoff = duration(policy.max_backoff_ms);
-        Self { tries: policy.into(), max_backoff, jitter: policy.jitter }
+        Self { tries: policy.into(), max_backoff, jitter: policy.jitter, non_retryable }
     }
 }
 
@@ -351,7 +355,7 @@ fn spec(task: &Task) -> Spec<'_> {
         idempotency_key: request.idempotency_key.as_deref(),
         max_turns: request.max_turns,
         retry: request.whole_retry.as_ref().unwrap_or(&request.retry).into(),
-        message_retry: (&request.retry).into(),
+        message_retry: request.into(),
         deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
         requirements: None,
     }

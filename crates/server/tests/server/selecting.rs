@@ -1,13 +1,22 @@
 //! Lists by label: full pages, nothing lost and nothing twice, whatever happens meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ostler_control::store::StoreExt;
+use ostler_kernel::{
+    ContextId, RunId, Session, SessionId, Task, TaskId,
+    conversation::Context,
+    task::{
+        TaskRequest,
+        accept::{Acceptance, accept},
+    },
+};
 use ostler_spec::Resource;
 use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, agent, task, worker::Worker},
+    support::{Place, agent, runtime, task, worker::Worker},
 };
 
 fn labelled(name: &str, labels: Value) -> Value {
@@ -111,6 +120,80 @@ async fn ten_thousand_are_paged_while_others_come_and_go() {
     let distinct: BTreeSet<String> = seen.iter().cloned().collect();
     assert_eq!(distinct.len(), seen.len(), "something came twice");
     assert_eq!(distinct, expected);
+}
+
+/// As a command would accept them, and without a look at anything: ten thousand are there in a moment.
+async fn accept_many(place: &Place, like: &Task, tasks: &[(String, bool)]) -> Vec<TaskId> {
+    let (store, runtime) = (place.server.control().store(), runtime());
+    let run = store.run(like.run).await.unwrap().unwrap();
+    let (mut ids, mut bundles) = (Vec::new(), Vec::new());
+    for (name, is_blue) in tasks {
+        let color = if *is_blue { "blue" } else { "red" };
+        let labels = BTreeMap::from([("color".to_owned(), color.to_owned())]);
+        let context = Context::whole(ContextId::new(&*runtime));
+        let acceptance = Acceptance {
+            task: TaskId::new(&*runtime),
+            run: RunId::new(&*runtime),
+            namespace: "default".to_owned(),
+            name: name.clone(),
+            request: TaskRequest { labels, ..like.request.clone() },
+            model: run.model.clone(),
+            lane: run.lane.clone(),
+            session: Session::new(SessionId::new(&*runtime), "default", "helper", None, context),
+        };
+        ids.push(acceptance.task);
+        bundles.push(accept(acceptance, runtime.now()).1);
+    }
+    for bundles in bundles.chunks(500) {
+        for answer in store.commit(bundles.to_vec()).await.unwrap() {
+            answer.unwrap();
+        }
+    }
+    ids
+}
+
+/// More than one page looks at, while others come and go: those that were there all the time are seen once each, though a
+/// page may end before it is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_beyond_what_one_page_looks_at_are_paged_while_others_come_and_go() {
+    const COUNT: usize = 10_200;
+    let place = Place::with_agent().await;
+    let control = place.server.control();
+    let like = control.task("default", &place.task().await).await.unwrap().task;
+    let stays: Vec<(String, bool)> =
+        (0..COUNT).map(|number| (format!("stays-{number:05}"), number % 1500 == 0)).collect();
+    accept_many(&place, &like, &stays).await;
+    let expected: BTreeSet<&str> =
+        stays.iter().filter(|(_, is_blue)| *is_blue).map(|(name, _)| name.as_str()).collect();
+    for limit in [100, 2] {
+        let (mut seen, mut short, mut after, mut gone) = (Vec::new(), 0, String::new(), Vec::new());
+        for round in 0.. {
+            let path = format!("/v1/tasks?labelSelector=color=blue&limit={limit}{after}");
+            let page = place.get(&path).await.json();
+            let page_names = names(&page);
+            seen.extend(page_names.iter().filter(|name| name.starts_with("stays")).cloned());
+            for task in gone.drain(..) {
+                control.cancel(task, "it goes").await.unwrap();
+                control.delete_task(task).await.unwrap();
+            }
+            let comes = ["x", "y"].map(|word| (format!("comes-{limit}-{round}-{word}"), true));
+            gone = accept_many(&place, &like, &comes).await;
+            let Some(next) = page.get("continue") else { break };
+            let next = next.as_str().unwrap();
+            after = format!("&after={next}");
+            if page_names.len() < limit {
+                short += 1;
+                // The place where it stopped goes, too.
+                let stopped_at = next.parse().unwrap();
+                control.cancel(stopped_at, "it goes").await.unwrap();
+                control.delete_task(stopped_at).await.unwrap();
+            }
+        }
+        assert_eq!(short, usize::from(limit == 100), "pages that ended because enough had been looked at");
+        let distinct: BTreeSet<&str> = seen.iter().map(String::as_str).collect();
+        assert_eq!(distinct.len(), seen.len(), "something came twice: {seen:?}");
+        assert_eq!(distinct, expected);
+    }
 }
 
 #[tokio::test]

@@ -66,9 +66,88 @@ async fn names_are_made_up_and_do_not_repeat() {
     let yaml = b"kind: Task\nmetadata: {name: yam}\nspec:\n  agent: helper\n  input: {message: hi}\n";
     let reply = place.send("POST", "/v1/tasks", "content-type: application/yaml\r\n", yaml).await;
     assert_eq!((reply.status, &reply.json()["metadata"]["name"]), (201, &json!("yam")));
-    let taken = place.post("/v1/tasks", &named("yam")).await;
+    let mut other = named("yam");
+    other["spec"]["input"]["message"] = json!("something else");
+    let taken = place.post("/v1/tasks", &other).await;
     assert_eq!((taken.status, &taken.json()["code"]), (409, &json!("conflict")));
     assert!(taken.json()["detail"].as_str().unwrap().contains("yam"));
+}
+
+/// What `/v1/check` calls unchanged is no conflict.
+#[tokio::test]
+async fn the_same_request_under_the_same_name_is_the_same_task() {
+    let place = Place::with_agent().await;
+    let first = place.post("/v1/tasks", &named("report")).await;
+    assert_eq!(first.status, 201);
+    let uid = first.json()["metadata"]["uid"].clone();
+    // How soon it is wanted is no other request.
+    let mut sooner = named("report");
+    sooner["spec"]["priority"] = json!("high");
+    for (ended, body) in [(false, named("report")), (false, sooner), (true, named("report"))] {
+        if ended {
+            place.send("POST", "/v1/tasks/report/cancel", "", b"").await;
+        }
+        for path in ["/v1/tasks", "/v1/tasks?dry_run=true"] {
+            let again = place.post(path, &body).await;
+            assert_eq!((again.status, &again.json()["metadata"]["uid"]), (200, &uid), "{path}: {again:?}");
+            assert_eq!(again.json()["status"]["state"], if ended { "cancelled" } else { "queued" });
+        }
+        let checked = place.post("/v1/check", &json!([body])).await.json();
+        assert_eq!(checked["items"][0]["outcome"], "unchanged", "{checked}");
+    }
+    for (field, value) in [("input", json!({"message": "else"})), ("session", json!("s"))] {
+        let mut other = named("report");
+        other["spec"][field] = value;
+        for path in ["/v1/tasks", "/v1/tasks?dry_run=true"] {
+            check(&place.post(path, &other).await, 409, "conflict", "report");
+        }
+    }
+    assert_eq!(names(&place.get("/v1/tasks").await.json()), ["report"]);
+}
+
+/// Two at once: one of them makes it, the other is given it.
+#[tokio::test]
+async fn who_asks_for_the_same_at_the_same_time_gets_one_task() {
+    let place = Place::with_agent().await;
+    let body = named("report");
+    let asked = futures_util::future::join_all((0..8).map(|_| place.post("/v1/tasks", &body))).await;
+    let mut statuses: Vec<u16> = asked.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+    let uid = asked[0].json()["metadata"]["uid"].clone();
+    assert!(asked.iter().all(|reply| reply.json()["metadata"]["uid"] == uid));
+}
+
+#[tokio::test]
+async fn what_a_task_names_is_not_retried() {
+    let place = Place::with_agent().await;
+    let mut asked = named("picky");
+    asked["spec"]["message_retry"] = json!({"max_attempts": 5, "non_retryable": ["TRY later"]});
+    let created = place.post("/v1/tasks", &asked).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(created.json()["spec"]["message_retry"]["non_retryable"], json!(["TRY later"]));
+    let mut worker = Worker::new(&place).await;
+    let held = worker.claim().await;
+    worker.fail(held).await;
+    let ended = place.get("/v1/tasks/picky").await.json();
+    assert_eq!(
+        (&ended["status"]["phase"], &ended["status"]["attempts"]),
+        (&json!("Failed"), &json!(1)),
+        "{ended}"
+    );
+    assert!(ended["status"]["lastError"].as_str().unwrap().contains("try later"), "{ended}");
+    let again = place.post("/v1/tasks/picky/retry", &json!({})).await.json();
+    assert_eq!(again["spec"]["message_retry"]["non_retryable"], json!(["TRY later"]), "{again}");
+    // What it does not name may pass.
+    let overrides = json!({"overrides": {"message_retry": {"max_attempts": 5, "non_retryable": ["quota"]}}});
+    place
+        .post(&format!("/v1/tasks/{}/cancel", again["metadata"]["name"].as_str().unwrap()), &json!({}))
+        .await;
+    let other = place.post("/v1/tasks/picky/retry", &overrides).await.json();
+    let held = worker.claim().await;
+    worker.fail(held).await;
+    let name = other["metadata"]["name"].as_str().unwrap();
+    assert_eq!(place.get(&format!("/v1/tasks/{name}")).await.json()["status"]["phase"], "Running");
 }
 
 #[tokio::test]

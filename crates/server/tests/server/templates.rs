@@ -1,10 +1,12 @@
 //! Templates, tasks that are asked for again, and tasks that are deleted.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
     bad_input::check,
-    support::{Place, Reply, task, worker::Worker},
+    support::{Place, Reply, sse::Listener, task, worker::Worker},
 };
 
 fn template(name: &str) -> Value {
@@ -83,6 +85,85 @@ async fn a_task_is_asked_for_again_once_it_ended() {
     for body in [json!({}), json!({"metadata": {}}), json!([]), json!({"metadata": {"name": 3}})] {
         check(&place.post("/v1/tasks?rerun=true", &body).await, 400, "invalid_manifest", "");
     }
+}
+
+/// Whoever applies a folder says `rerun` of every Task in it, the first time too.
+#[tokio::test]
+async fn what_is_asked_for_again_is_what_was_sent() {
+    let place = Place::with_agent().await;
+    let asked = |name: &str, message: &str| {
+        let mut task = named(name);
+        task["metadata"]["labels"] = json!({"said": message});
+        task["spec"]["input"] = json!({ "message": message });
+        task
+    };
+    let path = "/v1/tasks?rerun=true";
+    let told = |reply: &Reply| {
+        let task = reply.json();
+        let name = task["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        (reply.status, name, task["spec"]["input"]["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let first = place.post(path, &asked("digest", "one")).await;
+    assert_eq!(told(&first), (201, "digest".to_owned(), "one".to_owned()));
+    check(&place.post(path, &asked("digest", "two")).await, 409, "task_not_ended", "digest");
+    place.send("POST", "/v1/tasks/digest/cancel", "", b"").await;
+    let second = place.post(path, &asked("digest", "two")).await;
+    assert_eq!(told(&second), (201, "digest-run-1".to_owned(), "two".to_owned()));
+    let labels = json!({"said": "two", "ostler.dev/source-task": "digest"});
+    assert_eq!(second.json()["metadata"]["labels"], labels);
+    // The same words once more are one more task, and the name alone asks for what it was asked for first.
+    let third = place.post(path, &asked("digest", "two")).await;
+    assert_eq!(told(&third), (201, "digest-run-2".to_owned(), "two".to_owned()));
+    let fourth = place.post(path, &json!({"metadata": {"name": "digest"}})).await;
+    assert_eq!(told(&fourth), (201, "digest-run-3".to_owned(), "one".to_owned()));
+    // A template is kept, whatever is said of it; what is sent under its name is run instead of it.
+    let kept = place.post(path, &template("nightly")).await;
+    assert_eq!((kept.status, &kept.json()["spec"]["mode"]), (201, &json!("template")), "{kept:?}");
+    assert_eq!(place.get("/v1/tasks?mode=template").await.json()["items"].as_array().unwrap().len(), 1);
+    let run = place.post(path, &asked("nightly", "three")).await;
+    assert_eq!(told(&run), (201, "nightly-run-1".to_owned(), "three".to_owned()));
+    // With a key the same again is the same task, the first one too.
+    for name in ["keyed", "digest"] {
+        let mut keyed = asked(name, "four");
+        keyed["spec"]["idempotency_key"] = json!(format!("k-{name}"));
+        let (one, other) = (place.post(path, &keyed).await, place.post(path, &keyed).await);
+        assert_eq!((one.status, other.status), (201, 200), "{other:?}");
+        assert_eq!(one.json()["metadata"]["uid"], other.json()["metadata"]["uid"]);
+    }
+    check(&place.post(path, &json!({"metadata": {"name": "no"}})).await, 404, "not_found", "no");
+    let mut unknown = named("no");
+    unknown["spec"]["agent"] = json!("nobody");
+    check(&place.post(path, &unknown).await, 404, "not_found", "nobody");
+    unknown.as_object_mut().unwrap().remove("kind");
+    check(&place.post(path, &unknown).await, 400, "invalid_manifest", "kind");
+}
+
+/// However many of the numbers at hand are taken, it is run.
+#[tokio::test]
+async fn a_rerun_finds_a_name_that_is_free() {
+    let place = Place::with_agent().await;
+    for name in ["nightly", "a,b"] {
+        place.post("/v1/tasks", &template(name)).await;
+        // Nobody can tell that these are runs of it: as when they are too far back to be looked at.
+        for number in 1..=40 {
+            let taken = place.post("/v1/tasks", &named(&format!("{name}-run-{number}"))).await;
+            assert_eq!(taken.status, 201, "{taken:?}");
+        }
+        let mut names = BTreeSet::new();
+        for _ in 0..3 {
+            let run = place.post("/v1/tasks?rerun=true", &json!({"metadata": {"name": name}})).await;
+            assert_eq!(run.status, 201, "{run:?}");
+            let called = run.json()["metadata"]["name"].as_str().unwrap().to_owned();
+            assert!(called.starts_with(&format!("{name}-run-")), "{called}");
+            assert!(names.insert(called));
+        }
+    }
+    // A template may have such a name, too.
+    for name in ["weekly", "weekly-run-1"] {
+        place.post("/v1/tasks", &template(name)).await;
+    }
+    let run = place.post("/v1/tasks?rerun=true", &json!({"metadata": {"name": "weekly"}})).await;
+    assert_eq!((run.status, &run.json()["metadata"]["name"]), (201, &json!("weekly-run-2")));
 }
 
 #[tokio::test]
@@ -171,4 +252,101 @@ async fn a_task_never_changes_and_is_deleted_once_it_ended() {
     check(&place.get("/v1/tasks/t").await, 404, "not_found", "t");
     check(&place.delete("/v1/tasks/t").await, 404, "not_found", "t");
     assert_eq!(place.post("/v1/tasks", &named("t")).await.status, 201, "its name is free again");
+}
+
+/// A watch begins with what a list shows, and goes on with that.
+#[tokio::test]
+async fn a_watch_tells_of_tasks_or_of_templates_as_a_list_shows_them() {
+    let place = Place::with_agent().await;
+    place.post("/v1/tasks", &template("nightly")).await;
+    place.post("/v1/tasks", &named("first")).await;
+    let open = async |query: &str, last| Listener::at(&place, &format!("/v1/tasks/watch{query}"), last).await;
+    let (mut tasks, mut templates) = (open("", None).await, open("?mode=template", None).await);
+    let (mut same, mut one) = (open("?mode=run", None).await, open("?name=nightly", None).await);
+    assert_eq!(told(&mut tasks).await, "added first");
+    assert_eq!(told(&mut same).await, "added first");
+    assert_eq!(told(&mut templates).await, "added nightly");
+    assert_eq!(told(&mut one).await, "added nightly", "a name is enough to know what is meant");
+    // Everything that can happen to either; what is told next is never the other's.
+    let mut changed = template("nightly");
+    changed["spec"]["priority"] = json!("high");
+    place.put("/v1/tasks/nightly", "if-match: *\r\n", &changed).await;
+    assert_eq!(told(&mut templates).await, "updated nightly");
+    assert_eq!(place.delete("/v1/tasks/nightly").await.status, 204);
+    assert_eq!(told(&mut templates).await, "deleted nightly");
+    for verb in ["cancel", "archive"] {
+        place.post(&format!("/v1/tasks/first/{verb}"), &json!({})).await;
+        assert_eq!(told(&mut tasks).await, "updated first", "{verb}");
+    }
+    assert_eq!(place.delete("/v1/tasks/first").await.status, 204);
+    assert_eq!(told(&mut tasks).await, "deleted first");
+    // Under names that were the other's.
+    place.post("/v1/tasks", &template("first")).await;
+    assert_eq!(told(&mut templates).await, "added first");
+    place.post("/v1/tasks", &named("nightly")).await;
+    assert_eq!(told(&mut tasks).await, "added nightly");
+    place.post("/v1/tasks/nightly/cancel", &json!({})).await;
+    assert_eq!(told(&mut tasks).await, "updated nightly");
+    assert_eq!(place.delete("/v1/tasks/first").await.status, 204);
+    assert_eq!(told(&mut templates).await, "deleted first");
+    assert_eq!(place.delete("/v1/tasks/nightly").await.status, 204);
+    assert_eq!(told(&mut tasks).await, "deleted nightly");
+    place.post("/v1/tasks", &named("end")).await;
+    place.post("/v1/tasks", &template("last")).await;
+    assert_eq!(told(&mut tasks).await, "added end");
+    assert_eq!(told(&mut templates).await, "added last");
+    for query in ["?mode=both", "?mode="] {
+        check(&place.get(&format!("/v1/tasks/watch{query}")).await, 400, "bad_parameter", "run or template");
+    }
+    check(&place.get("/v1/agents/watch?mode=run").await, 400, "bad_parameter", "mode");
+}
+
+/// Whoever comes back is told what is gone, though its name is another's by now.
+#[tokio::test]
+async fn a_watch_that_goes_on_loses_nothing_of_the_names_that_changed_hands() {
+    let place = Place::with_agent().await;
+    place.post("/v1/tasks", &named("a")).await;
+    place.post("/v1/tasks/a/cancel", &json!({})).await;
+    place.post("/v1/tasks", &template("b")).await;
+    let mut all = Listener::at(&place, "/v1/events/watch?since=0", None).await;
+    let mut position = None;
+    // Both are known from here on.
+    while position.is_none() {
+        let event = all.next().await.unwrap();
+        position = event.id.filter(|_| event.data["name"] == "b");
+    }
+    for (name, becomes) in [("a", template("a")), ("b", named("b"))] {
+        assert_eq!(place.delete(&format!("/v1/tasks/{name}")).await.status, 204);
+        assert_eq!(place.post("/v1/tasks", &becomes).await.status, 201);
+    }
+    let mut tasks = Listener::at(&place, "/v1/tasks/watch", position).await;
+    let mut templates = Listener::at(&place, "/v1/tasks/watch?mode=template", position).await;
+    place.post("/v1/tasks", &template("y")).await;
+    place.post("/v1/tasks", &named("z")).await;
+    let of_tasks = told_until(&mut tasks, "added z").await;
+    let of_templates = told_until(&mut templates, "added y").await;
+    let has = |told: &[String], what: &str| told.iter().any(|it| it == what);
+    assert!(has(&of_tasks, "deleted a") && has(&of_tasks, "added b"), "{of_tasks:?}");
+    assert!(!has(&of_tasks, "added a") && !has(&of_tasks, "added y"), "{of_tasks:?}");
+    assert!(has(&of_templates, "deleted b") && has(&of_templates, "added a"), "{of_templates:?}");
+    assert!(!has(&of_templates, "added b") && !has(&of_templates, "added z"), "{of_templates:?}");
+}
+
+/// The next change, as `added NAME`.
+async fn told(watch: &mut Listener) -> String {
+    loop {
+        let message = watch.next().await.expect("the stream goes on");
+        if message.event == "resource" {
+            let name = message.data["resource"]["metadata"]["name"].as_str().unwrap();
+            return format!("{} {name}", message.data["type"].as_str().unwrap());
+        }
+    }
+}
+
+async fn told_until(watch: &mut Listener, last: &str) -> Vec<String> {
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|told| told != last) {
+        seen.push(told(watch).await);
+    }
+    seen
 }

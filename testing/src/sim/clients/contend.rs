@@ -97,12 +97,12 @@ async fn delete_resource(world: &Arc<World>) {
     .await;
 }
 
-/// Two tasks of one name at once: one of them is refused, and says so.
+/// Two requests for a task of one name at once: one of them is refused, and says so.
 pub async fn for_name(world: &Arc<World>) {
     meet(world).await;
     let (first, second) = futures_util::future::join(
-        create_contended(world, "contended"),
-        create_contended(world, "contended"),
+        create_contended(world, "contended", "one"),
+        create_contended(world, "contended", "other"),
     )
     .await;
     if first && second {
@@ -114,7 +114,8 @@ pub async fn for_name(world: &Arc<World>) {
 pub async fn for_either(world: &Arc<World>) {
     meet(world).await;
     let (task, template) =
-        futures_util::future::join(create_contended(world, "either"), keep_contended(world, "either")).await;
+        futures_util::future::join(create_contended(world, "either", "one"), keep_contended(world, "either"))
+            .await;
     if task && template {
         world.violate("a task and a template have one name".into());
     }
@@ -143,10 +144,10 @@ async fn keep_contended(world: &Arc<World>, name: &str) -> bool {
     }
 }
 
-/// Whether it was told that its task was accepted. One that got no answer asks again.
-async fn create_contended(world: &Arc<World>, name: &str) -> bool {
+/// Whether it was told that its task was accepted. One that got no answer asks again; `what` tells it from another request.
+async fn create_contended(world: &Arc<World>, name: &str, what: &str) -> bool {
     let text = format!(
-        "kind: Task\nmetadata: {{name: {name}}}\nspec: {{agent: worker, input: {{message: task c turns=0}}}}"
+        "kind: Task\nmetadata: {{name: {name}}}\nspec: {{agent: worker, input: {{message: task c turns=0 {what}}}}}"
     );
     loop {
         let new = parse("sim", &text).unwrap_or_default().pop().and_then(NewTask::from_resource);

@@ -32,7 +32,8 @@ pub async fn run(
     client: &Client,
     app: &App,
 ) -> Result<Exit, CommandError> {
-    let query = WatchQuery { name: target.name.clone(), selector: arguments.selector.clone() };
+    let (name, selector) = (target.name.clone(), arguments.selector.clone());
+    let query = WatchQuery { name, selector, templates: arguments.templates };
     let mut rows = Rows {
         app,
         arguments,
@@ -123,16 +124,12 @@ impl Rows<'_> {
         self.show(*kind, resource)
     }
 
-    /// Tasks and templates come in one stream. Of what is gone only the name comes, so it counts whether it was shown.
+    /// Of tasks that are gone the name alone comes, and a template may have had it: it counts whether it was shown.
     fn is_wanted(&self, kind: ChangeKind, resource: &Value) -> bool {
-        if self.kind != Kind::Task || self.is_named {
-            return true;
-        }
-        let mode = text_at(resource, "/spec/mode");
-        match (kind, mode.as_str()) {
-            (ChangeKind::Deleted, "") => self.seen.contains_key(&key(resource)),
-            (_, mode) => (mode == "template") == self.arguments.templates,
-        }
+        self.kind != Kind::Task
+            || self.is_named
+            || kind != ChangeKind::Deleted
+            || self.seen.contains_key(&key(resource))
     }
 
     fn show(&mut self, kind: ChangeKind, resource: &Value) -> Result<(), CommandError> {

@@ -19,7 +19,7 @@ pub async fn run(arguments: &Arguments, client: &Client, app: &App) -> Result<Ex
     if arguments.output.is_table() {
         rows.begin().await?;
     }
-    let query = WatchQuery { name: None, selector: arguments.selector.clone() };
+    let query = WatchQuery { selector: arguments.selector.clone(), ..WatchQuery::default() };
     let mut stream = client.watch(Kind::Task, &query);
     while let Some(item) = stream.next().await {
         match item? {

@@ -9,7 +9,7 @@ use ostler_control::{
     store::{TaskFilter, TaskRow},
 };
 use ostler_kernel::TaskId;
-use ostler_spec::Kind;
+use ostler_spec::{Kind, TaskMode};
 
 use super::{
     super::{answer, resources},
@@ -51,13 +51,9 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         "order",
     ];
     let parameters = parameters.only(&known)?;
-    match parameters.get("mode") {
-        Some("template") => return resources::page(Kind::Task, &app, &parameters).await,
-        None | Some("run") => {}
-        Some(other) => {
-            let detail = format!("mode: expected run or template, found {other:?}");
-            return Err(Problem::bad_parameter(detail));
-        }
+    match mode(&parameters)? {
+        Some(TaskMode::Template) => return resources::page(Kind::Task, &app, &parameters).await,
+        Some(TaskMode::Run) | None => {}
     }
     let (mut page, offset) = (Pages::new(parameters.limit()?), offset(&parameters)?);
     let behind = parameters.one_of(&["before", "after"])?;
@@ -81,6 +77,18 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         }
     };
     Ok(answer(StatusCode::OK, &page.end(next)))
+}
+
+/// Whether tasks are asked for, or templates.
+pub fn mode(parameters: &Parameters) -> Result<Option<TaskMode>, Problem> {
+    match parameters.get("mode") {
+        None => Ok(None),
+        Some("run") => Ok(Some(TaskMode::Run)),
+        Some("template") => Ok(Some(TaskMode::Template)),
+        Some(other) => {
+            Err(Problem::bad_parameter(format!("mode: expected run or template, found {other:?}")))
+        }
+    }
 }
 
 /// The newest first. Gives where the next page begins.

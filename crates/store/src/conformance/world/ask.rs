@@ -163,6 +163,7 @@ fn request() -> TaskRequest {
         priority: Priority::Normal,
         retry: RetryPolicy::default(),
         whole_retry: None,
+        non_retryable: Vec::new(),
         max_turns: 0,
         session_key: None,
         idempotency_key: None,
