@@ -3,6 +3,8 @@
 
 mod answer;
 mod request;
+mod schema;
+mod thinking;
 
 use ostler_kernel::Failure;
 use ostler_net::{Client, HeaderValue};

@@ -19,6 +19,7 @@ mod fit;
 mod kind;
 mod lines;
 mod names;
+mod nulls;
 mod options;
 mod schema;
 mod sse;

@@ -2,6 +2,7 @@
 //! ([`chat`]), which everybody speaks, and responses ([`responses`]), which gives a model its own thinking back. This
 //! file says who speaks which, where, and with what key.
 
+mod cache;
 mod chat;
 mod responses;
 
@@ -64,6 +65,8 @@ struct Peerage {
     model: String,
     /// Not the vendor: somebody who speaks as it does, more or less.
     is_imitator: bool,
+    /// It can be told what of a prompt comes again.
+    marks_prompts: bool,
 }
 
 impl Vendor for OpenAi {
@@ -80,6 +83,7 @@ impl Vendor for OpenAi {
             mark: "openai".to_owned(),
             model: request.endpoint.model.clone(),
             is_imitator: false,
+            marks_prompts: cache::has_breakpoints(&request.endpoint.model),
         };
         prepare(wire, request, options, to)
     }
@@ -103,6 +107,7 @@ impl Vendor for Compatible {
             mark: format!("openai-compatible/{host}"),
             model: endpoint.model.clone(),
             is_imitator: true,
+            marks_prompts: false,
         };
         prepare(wire, request, options, to)
     }
@@ -135,6 +140,7 @@ impl Vendor for Azure {
             mark: "azure-openai".to_owned(),
             model: deployment,
             is_imitator: false,
+            marks_prompts: false,
         };
         prepare(wire, request, options, to)
     }
@@ -172,7 +178,7 @@ fn prepare(
     to: Peerage,
 ) -> Result<Prepared, Failure> {
     let tools = ToolNames::new(&request.tools);
-    let Peerage { url, key, mark, model, is_imitator } = to;
+    let Peerage { url, key, mark, model, is_imitator, marks_prompts } = to;
     let (timeouts, headers) = (options.timeouts, options.headers.clone());
     let (mark, body, reading): (_, _, Box<dyn Reading>) = match wire {
         Wire::Chat => {
@@ -181,13 +187,13 @@ fn prepare(
                 // The older name is refused for a model whose thoughts are bounded with its answer.
                 options.rename("max_tokens", "max_completion_tokens");
             }
-            let body = chat::body(request, &model, &mark, &tools, options)?;
+            let body = chat::body(request, (&model, &mark), &tools, options, marks_prompts)?;
             let answer = if is_imitator { chat::Answer::of_imitator() } else { chat::Answer::default() };
             (mark, body, Box::new(answer))
         }
         Wire::Responses => {
             let mark = format!("{mark}-responses");
-            let body = responses::body(request, &model, &mark, &tools, options)?;
+            let body = responses::body(request, (&model, &mark), &tools, options, marks_prompts)?;
             (mark, body, Box::new(responses::Answer::default()))
         }
     };

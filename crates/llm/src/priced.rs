@@ -36,8 +36,7 @@ impl<G: Gateway> Gateway for Priced<G> {
     }
 
     fn price(&self, endpoint: &ModelPlan) -> Option<Price> {
-        let ModelPlan { provider, model, price, .. } = endpoint;
-        price.or_else(|| self.prices.find(provider, model))
+        endpoint.price.or_else(|| self.prices.of(endpoint))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ostler_kernel::Price;
+use ostler_kernel::{Price, plan::ModelPlan};
 use ostler_spec::Dollars;
 use serde::Deserialize;
 
@@ -37,6 +37,8 @@ struct Entry {
     output: Dollars,
     cache_read: Option<Dollars>,
     cache_write: Option<Dollars>,
+    /// Of what is kept there for an hour instead of five minutes.
+    cache_write_1h: Option<Dollars>,
     /// When that was so.
     #[serde(default, rename = "as_of")]
     _as_of: String,
@@ -70,11 +72,25 @@ impl Prices {
         Ok(self)
     }
 
+    /// What calls of an endpoint cost. All that it puts into a cache it keeps there for as long as its option says, so one
+    /// price of that is enough.
+    pub fn of(&self, endpoint: &ModelPlan) -> Option<Price> {
+        let entry = self.entry(&endpoint.provider, &endpoint.model)?;
+        let is_kept_longer = endpoint.options.get("cache").is_some_and(|kept| kept == "1h");
+        let longer = entry.cache_write_1h.filter(|_| is_kept_longer).map(Dollars::micros);
+        let price = entry.price();
+        Some(Price { cache_write: longer.or(price.cache_write), ..price })
+    }
+
     pub fn find(&self, provider: &str, model: &str) -> Option<Price> {
+        self.entry(provider, model).map(Entry::price)
+    }
+
+    fn entry(&self, provider: &str, model: &str) -> Option<&Entry> {
         let provider = provider.trim().to_lowercase();
         let vendor =
             SAME.iter().find(|(other, _)| *other == provider).map_or(provider.as_str(), |(_, it)| it);
-        self.tables.iter().find_map(|table| best(table, vendor, model)).map(Entry::price)
+        self.tables.iter().find_map(|table| best(table, vendor, model))
     }
 }
 
@@ -123,6 +139,9 @@ mod tests {
             let price = entry.price();
             assert!(price.input > 0 && price.output >= price.input, "{:?} costs nothing", entry.models);
             assert!(price.cache_read.is_none_or(|read| 0 < read && read < price.input), "{:?}", entry.models);
+            let hour = entry.cache_write_1h.map(Dollars::micros);
+            assert!(hour.is_none_or(|hour| Some(hour) > price.cache_write), "{:?}", entry.models);
+            assert_eq!(hour.is_some(), entry.vendor == "anthropic", "{:?}", entry.models);
             assert!(entry._as_of.starts_with("202") && entry._as_of.len() == 7, "{:?}", entry.models);
         }
     }
@@ -135,7 +154,28 @@ mod tests {
         assert_eq!(input("OpenAI", "gpt-4o-mini-2024-07-18"), Some(150_000));
         assert_eq!(input("openai", "gpt-4o-2024-05-13"), Some(5_000_000));
         assert_eq!(input("google", "gemini-2.5-flash"), Some(300_000));
+        assert_eq!(input("azure", "gpt-5.4-mini"), Some(750_000));
         assert_eq!(input("anthropic", "claude-sonnet-4-5-20250929"), Some(3_000_000));
+    }
+
+    #[test]
+    fn what_is_kept_in_a_cache_for_an_hour_costs_more() {
+        let prices = Prices::standard();
+        let written = |cache: &str| {
+            let options = [("cache".to_owned(), cache.to_owned())].into();
+            let (provider, model) = ("anthropic".into(), "claude-haiku-4-5".into());
+            let endpoint = ModelPlan { provider, model, options, ..ModelPlan::default() };
+            prices.of(&endpoint).and_then(|price| price.cache_write)
+        };
+        assert_eq!((written("5m"), written("1h")), (Some(1_250_000), Some(2_000_000)));
+        let own = r#"{"prices": [{"vendor": "anthropic", "models": ["claude-haiku-4-5"], "input": 1, "output": 5,
+            "cache_write": 3}]}"#;
+        let prices = Prices::standard().under(own).unwrap();
+        let (provider, model) = ("anthropic".into(), "claude-haiku-4-5".into());
+        let options = [("cache".to_owned(), "1h".to_owned())].into();
+        let endpoint = ModelPlan { provider, model, options, ..ModelPlan::default() };
+        let price = prices.of(&endpoint).unwrap();
+        assert_eq!(price.cache_write, Some(3_000_000), "a table of before says one price");
     }
 
     #[test]

@@ -27,43 +27,72 @@ pub(crate) fn parameters(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Whether every object in it names all its properties as required and allows no others: what a vendor asks for before
-/// it promises to follow a schema to the letter.
+/// All the keywords that a vendor follows to the letter.
+const STRICT: [&str; 22] = [
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "definitions",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+
+/// Formats of texts that it follows so.
+const FORMATS: [&str; 9] =
+    ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"];
+
+/// Whether a vendor will promise to follow it to the letter: it is of an object, every object in it names all its
+/// properties as required and allows no others, and no keyword is among it that the vendor refuses then.
 pub(crate) fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let is_closed = match fields.get("properties").and_then(Value::as_object) {
-                None => true,
-                Some(properties) => {
-                    let required = fields.get("required").and_then(Value::as_array);
-                    let is_required = |name: &String| {
-                        required.is_some_and(|required| required.iter().any(|other| other == name.as_str()))
-                    };
-                    fields.get("additionalProperties") == Some(&Value::Bool(false))
-                        && properties.keys().all(is_required)
-                }
-            };
-            is_closed && fields.values().all(is_strict)
+    schema.get("type").is_some_and(|kind| kind == "object") && is_strict_part(schema)
+}
+
+fn is_strict_part(schema: &Value) -> bool {
+    let Some(fields) = schema.as_object() else { return false };
+    let is_known = fields.iter().all(|(name, value)| match name.as_str() {
+        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        "items" => is_strict_part(value),
+        "anyOf" => value.as_array().is_some_and(|parts| parts.iter().all(is_strict_part)),
+        "properties" | "$defs" | "definitions" => {
+            value.as_object().is_some_and(|parts| parts.values().all(is_strict_part))
         }
-        Value::Array(items) => items.iter().all(is_strict),
-        _ => true,
+        name => STRICT.contains(&name),
+    });
+    let says_what = ["type", "anyOf", "$ref", "enum", "const"].iter().any(|name| fields.contains_key(*name));
+    let is_reference = fields.contains_key("$ref");
+    is_known && says_what && (!is_reference || fields.len() == 1) && (!is_object(fields) || is_closed(fields))
+}
+
+fn is_object(fields: &serde_json::Map<String, Value>) -> bool {
+    match fields.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) | None => fields.contains_key("properties"),
     }
 }
 
-/// The schema with every object closed that does not say whether it is.
-pub(crate) fn closed(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let mut closed_fields: serde_json::Map<String, Value> =
-                fields.iter().map(|(name, value)| (name.clone(), closed(value))).collect();
-            if fields.get("type").is_some_and(|kind| kind == "object") {
-                closed_fields.entry("additionalProperties").or_insert(Value::Bool(false));
-            }
-            Value::Object(closed_fields)
-        }
-        Value::Array(items) => items.iter().map(closed).collect(),
-        other => other.clone(),
-    }
+fn is_closed(fields: &serde_json::Map<String, Value>) -> bool {
+    let Some(properties) = fields.get("properties").and_then(Value::as_object) else { return false };
+    let required = || fields.get("required").and_then(Value::as_array).into_iter().flatten();
+    fields.get("additionalProperties") == Some(&Value::Bool(false))
+        && properties.keys().all(|name| required().any(|other| other == name.as_str()))
+        && required().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)))
 }
 
 /// What the model is told as it begins, where the wire can't carry a schema beside tools: then its answer is asked for in words.
@@ -114,13 +143,33 @@ mod tests {
 
     #[test]
     fn a_schema_is_strict_only_where_all_of_it_is() {
-        let inner = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
-        let outer = |inner: &Value| json!({"type": "object", "properties": {"a": inner}, "required": ["a"], "additionalProperties": false});
-        assert!(!is_strict(&outer(&inner)) && !is_strict(&inner));
-        assert!(is_strict(&outer(&closed(&inner))));
-        assert!(
-            !is_strict(&closed(&json!({"type": "object", "properties": {"a": {}}}))),
-            "a is not required"
-        );
+        let text = json!({"type": "string"});
+        let object = |inner: &Value| json!({"type": "object", "properties": {"a": inner}, "required": ["a"], "additionalProperties": false});
+        let open = json!({"type": "object", "properties": {"b": text}, "required": ["b"]});
+        let optional = json!({"type": "object", "properties": {"b": text}, "additionalProperties": false});
+        let closed = object(&text);
+        let list = json!({"type": "array", "items": closed, "minItems": 2});
+        let either = json!({"anyOf": [closed, {"type": ["string", "null"], "format": "date"}]});
+        for inner in [&text, &closed, &list, &either, &json!({"enum": [{"type": "object"}]})] {
+            assert!(is_strict(&object(inner)), "{inner}");
+        }
+        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let all = json!({"allOf": [closed]});
+        let others = [
+            json!({"type": "object"}),
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "string", "minLength": 3}),
+            json!({"type": "string", "format": "uri-template"}),
+            json!({"not": text}),
+            json!({"type": "string", "default": "x"}),
+            json!({"$ref": "#/$defs/a", "description": "another"}),
+            json!({}),
+            json!(true),
+        ];
+        for inner in others.iter().chain([&open, &optional, &map, &all]) {
+            assert!(!is_strict(&object(inner)), "{inner}");
+            assert!(!is_strict(&object(&json!({"type": "array", "items": inner}))), "{inner}");
+        }
+        assert!(!is_strict(&list) && !is_strict(&either), "the whole is no object");
     }
 }

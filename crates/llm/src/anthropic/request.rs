@@ -3,11 +3,8 @@
 use ostler_kernel::{Block, Failure, Role, conversation::Image};
 use serde_json::{Map, Value, json};
 
-use super::MARK;
+use super::{MARK, schema::fitting, thinking};
 use crate::{Message, ModelRequest, ToolOffer, call::written, names::ToolNames, options::Options, schema};
-
-/// The vendor wants a bound for every answer. Its current models take at least this.
-const MAX_TOKENS: u64 = 16_384;
 
 /// How many of the last messages of the user are marked. The vendor looks back from a mark for what it has in its
 /// cache, so the one before the last finds what the call before has put there.
@@ -27,13 +24,19 @@ pub(super) fn body(
     body.insert("model".into(), request.endpoint.model.as_str().into());
     body.insert("stream".into(), true.into());
     put_tools(&mut body, request, names, &mut options);
-    put_system(&mut body, &request.system, cache.as_ref());
+    let output = request.output_schema.as_ref();
+    let format = output.and_then(fitting);
+    let in_words = output.filter(|_| format.is_none());
+    put_system(&mut body, &schema::told(&request.system, in_words), cache.as_ref());
     if let Some(cache) = &cache {
         mark_turns(&mut messages, cache);
     }
-    put_thinking(&mut body, &mut options, &messages)?;
+    thinking::put(&mut body, &mut options, &request.endpoint.model, &messages)?;
     body.insert("messages".into(), messages.into());
-    put_output(&mut body, &mut options, request.output_schema.as_ref());
+    if let Some(schema) = format {
+        let config = body.entry("output_config").or_insert_with(|| json!({}));
+        config["format"] = json!({"type": "json_schema", "schema": schema});
+    }
     if let Some(stop) = options.take_list("stop") {
         body.insert("stop_sequences".into(), stop);
     }
@@ -87,67 +90,6 @@ fn mark_turns(messages: &mut [Value], cache: &Value) {
         if let Some(last) = message["content"].as_array_mut().and_then(|content| content.last_mut()) {
             last["cache_control"] = cache.clone();
         }
-    }
-}
-
-fn put_thinking(
-    body: &mut Map<String, Value>,
-    options: &mut Options,
-    messages: &[Value],
-) -> Result<(), Failure> {
-    let mode = options.take("thinking");
-    let display = options.take("thinking_display");
-    let budget = take_count(options, "thinking_budget")?;
-    let max_tokens = take_count(options, "max_tokens")?;
-    if display.is_some() && mode.is_none() && budget.is_none() {
-        let expected = "left out, unless `thinking` or `thinking_budget` says that it thinks";
-        return Err(options.invalid("thinking_display", expected));
-    }
-    let least = budget.unwrap_or(0);
-    if max_tokens.is_some_and(|max| max <= least) {
-        return Err(options.invalid("max_tokens", "larger than `thinking_budget`, which is a part of it"));
-    }
-    body.insert("max_tokens".into(), max_tokens.unwrap_or(MAX_TOKENS + least).into());
-    let mut thinking = match (budget, mode) {
-        // In the middle of calls of tools that began without thinking, it must not begin.
-        (Some(_), _) if is_amid_foreign_calls(messages) => return Ok(()),
-        (Some(budget), _) => json!({"type": "enabled", "budget_tokens": budget}),
-        (None, Some(mode)) => json!({"type": mode}),
-        (None, None) => return Ok(()),
-    };
-    if let Some(display) = display {
-        thinking["display"] = display;
-    }
-    body.insert("thinking".into(), thinking);
-    Ok(())
-}
-
-/// A number of tokens.
-fn take_count(options: &mut Options, name: &str) -> Result<Option<u64>, Failure> {
-    let Some(value) = options.take(name) else { return Ok(None) };
-    match value.as_u64().filter(|count| *count > 0) {
-        Some(count) => Ok(Some(count)),
-        None => Err(options.invalid(name, "a whole number above 0")),
-    }
-}
-
-/// The last answer called tools and shows no thinking: another vendor gave it, or this one before it was asked to think.
-fn is_amid_foreign_calls(messages: &[Value]) -> bool {
-    let last = messages.iter().rev().find(|message| message["role"] == "assistant");
-    let kinds = last.and_then(|message| message["content"].as_array()).into_iter().flatten();
-    let kinds: Vec<&str> = kinds.filter_map(|block| block["type"].as_str()).collect();
-    kinds.contains(&"tool_use") && !kinds.iter().any(|kind| kind.ends_with("thinking"))
-}
-
-fn put_output(body: &mut Map<String, Value>, options: &mut Options, output: Option<&Value>) {
-    let mut config = Map::new();
-    options.move_to(&mut config, "reasoning_effort", "effort");
-    options.move_to(&mut config, "effort", "effort");
-    if let Some(output) = output {
-        config.insert("format".into(), json!({"type": "json_schema", "schema": schema::closed(output)}));
-    }
-    if !config.is_empty() {
-        body.insert("output_config".into(), config.into());
     }
 }
 

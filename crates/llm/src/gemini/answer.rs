@@ -9,6 +9,7 @@ use crate::{
     call::{Peer, Reading},
     draft::{Draft, PartialCall, Piece},
     error, failure,
+    nulls::null_as_default,
 };
 
 #[derive(Default)]
@@ -20,6 +21,7 @@ pub(super) struct Answer {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Chunk {
+    #[serde(deserialize_with = "null_as_default")]
     candidates: Vec<Candidate>,
     usage_metadata: Option<Value>,
     prompt_feedback: Value,
@@ -31,7 +33,9 @@ struct Chunk {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Candidate {
+    #[serde(deserialize_with = "null_as_default")]
     index: u64,
+    #[serde(deserialize_with = "null_as_default")]
     content: Content,
     finish_reason: Option<String>,
     finish_message: Option<String>,
@@ -40,6 +44,7 @@ struct Candidate {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Content {
+    #[serde(deserialize_with = "null_as_default")]
     parts: Vec<Value>,
 }
 
@@ -71,6 +76,12 @@ impl Reading for Answer {
 
 impl Answer {
     fn take_part(&mut self, draft: &mut Draft, mut part: Value) {
+        if let Value::Object(fields) = &mut part {
+            fields.retain(|_, value| !value.is_null());
+        }
+        if part.as_object().is_none_or(serde_json::Map::is_empty) {
+            return;
+        }
         if part["thought"] == true {
             return self.take_thought(draft, part);
         }
@@ -94,7 +105,8 @@ impl Answer {
                     draft.push(Piece::Native(signature));
                 }
                 let word = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-                let arguments = call.get("args").map(Value::to_string).unwrap_or_else(|| "{}".to_owned());
+                let arguments = call.get("args").filter(|args| !args.is_null()).map(Value::to_string);
+                let arguments = arguments.unwrap_or_else(|| "{}".to_owned());
                 let call = PartialCall { id: word("id"), name: word("name"), arguments };
                 draft.push(Piece::Call(call));
             }
@@ -151,7 +163,7 @@ fn read_usage(usage: &Value) -> Option<Usage> {
         None | Some(Value::Null) => Some(0),
         Some(count) => count.as_u64(),
     };
-    usage.get("promptTokenCount")?;
+    usage.get("promptTokenCount").filter(|count| !count.is_null())?;
     let thoughts = count("thoughtsTokenCount")?;
     Some(Usage {
         input_tokens: count("promptTokenCount")?.saturating_add(count("toolUsePromptTokenCount")?),

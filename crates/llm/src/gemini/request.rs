@@ -38,7 +38,7 @@ pub(super) fn body(
     }
     options.move_to(&mut body, "safety_settings", "safetySettings");
     options.move_to(&mut body, "cached_content", "cachedContent");
-    let config = generation_config(options, output.filter(|_| !in_words));
+    let config = generation_config(options, &request.endpoint.model, output.filter(|_| !in_words))?;
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
@@ -51,17 +51,59 @@ fn is_newer(model: &str) -> bool {
     !["gemini-1", "gemini-2", "gemma"].iter().any(|old| model.contains(old))
 }
 
-fn generation_config(mut options: Options, output: Option<&Value>) -> Map<String, Value> {
-    let mut config = Map::new();
+/// What an effort is in tokens, for the generation that is given a budget.
+const BUDGETS: [(&str, u64); 5] =
+    [("none", 0), ("minimal", 512), ("low", 1024), ("medium", 2048), ("high", 4096)];
+
+/// How much it thinks: the vendor's own words go before `reasoning_effort`.
+fn thinking_config(options: &mut Options, model: &str) -> Result<Map<String, Value>, Failure> {
     let mut thinking = Map::new();
-    options.move_to(&mut thinking, "reasoning_effort", "thinkingLevel");
+    let effort = options.take("reasoning_effort");
     options.move_to(&mut thinking, "thinking_level", "thinkingLevel");
+    options.move_to(&mut thinking, "thinking_budget", "thinkingBudget");
+    if let Some(effort) = effort.filter(|_| thinking.is_empty()) {
+        let word = effort.as_str().unwrap_or_default();
+        if is_newer(model) {
+            thinking.insert("thinkingLevel".into(), level(word, model).into());
+        } else if model.contains("gemini-2.5") {
+            let budget = BUDGETS.iter().find(|(name, _)| *name == word).map(|(_, budget)| *budget);
+            let budget = budget.ok_or_else(|| {
+                let names = BUDGETS.map(|(name, _)| name).join(", ");
+                options.invalid("reasoning_effort", &format!("one of {names}"))
+            })?;
+            // One of them can't leave it.
+            let least = if model.contains("pro") { 128 } else { 0 };
+            thinking.insert("thinkingBudget".into(), budget.max(least).into());
+        } else if word != "none" {
+            let expected = format!("left out: `{model}` does not think");
+            return Err(options.invalid("reasoning_effort", &expected));
+        }
+    }
     // The names of an enumeration, which this vendor writes in capitals.
     if let Some(Value::String(level)) = thinking.get_mut("thinkingLevel") {
         level.make_ascii_uppercase();
     }
-    options.move_to(&mut thinking, "thinking_budget", "thinkingBudget");
     options.move_to(&mut thinking, "include_thoughts", "includeThoughts");
+    Ok(thinking)
+}
+
+/// The first of the third generation have fewer levels than those behind it.
+fn level<'w>(effort: &'w str, model: &str) -> &'w str {
+    match effort {
+        "minimal" | "none" if !model.contains("flash") => "low",
+        "none" => "minimal",
+        "medium" if model.contains("gemini-3-pro") => "high",
+        effort => effort,
+    }
+}
+
+fn generation_config(
+    mut options: Options,
+    model: &str,
+    output: Option<&Value>,
+) -> Result<Map<String, Value>, Failure> {
+    let mut config = Map::new();
+    let mut thinking = thinking_config(&mut options, model)?;
     if !thinking.is_empty() {
         thinking.entry("includeThoughts").or_insert(Value::Bool(true));
         config.insert("thinkingConfig".into(), thinking.into());
@@ -84,7 +126,7 @@ fn generation_config(mut options: Options, output: Option<&Value>) -> Map<String
         config.insert("responseMimeType".into(), "application/json".into());
         config.insert("responseJsonSchema".into(), output.clone());
     }
-    config
+    Ok(config)
 }
 
 struct Writer<'r> {

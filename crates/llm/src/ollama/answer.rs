@@ -9,6 +9,7 @@ use crate::{
     call::{Peer, Reading},
     draft::{Draft, PartialCall, Piece},
     error,
+    nulls::null_as_default,
 };
 
 #[derive(Default)]
@@ -21,7 +22,9 @@ pub(super) struct Answer {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Line {
+    #[serde(deserialize_with = "null_as_default")]
     message: Said,
+    #[serde(deserialize_with = "null_as_default")]
     done: bool,
     done_reason: Option<String>,
     prompt_eval_count: Option<Number>,
@@ -33,6 +36,7 @@ struct Line {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {
+    #[serde(deserialize_with = "null_as_default")]
     content: String,
     thinking: Option<String>,
     tool_calls: Option<Vec<Call>>,
@@ -41,13 +45,16 @@ struct Said {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Call {
+    #[serde(deserialize_with = "null_as_default")]
     id: String,
+    #[serde(deserialize_with = "null_as_default")]
     function: Function,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Function {
+    #[serde(deserialize_with = "null_as_default")]
     name: String,
     arguments: Value,
 }

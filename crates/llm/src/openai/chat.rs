@@ -18,6 +18,7 @@ pub(super) const OPTIONS: Known = &[
     ("parallel_tool_calls", Shape::Flag),
     ("presence_penalty", Shape::Number),
     ("prompt_cache_key", Shape::Text),
+    ("prompt_cache_options", Shape::Object),
     ("prompt_cache_retention", Shape::Text),
     ("reasoning_effort", Shape::Text),
     ("response_format", Shape::Object),

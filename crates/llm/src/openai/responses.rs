@@ -16,6 +16,7 @@ pub(super) const OPTIONS: Known = &[
     ("metadata", Shape::Object),
     ("parallel_tool_calls", Shape::Flag),
     ("prompt_cache_key", Shape::Text),
+    ("prompt_cache_options", Shape::Object),
     ("prompt_cache_retention", Shape::Text),
     ("reasoning_effort", Shape::Text),
     ("reasoning_summary", Shape::Text),

@@ -24,11 +24,20 @@ fn native(vendor: &str, value: Value) -> Block {
 }
 
 fn wire(messages: Vec<(Role, Vec<Block>)>, tools: usize, options: &[(&str, &str)]) -> Result<Value, Failure> {
+    wire_of("claude", messages, tools, options)
+}
+
+fn wire_of(
+    model: &str,
+    messages: Vec<(Role, Vec<Block>)>,
+    tools: usize,
+    options: &[(&str, &str)],
+) -> Result<Value, Failure> {
     let endpoint = ModelPlan {
         endpoint: "main".into(),
         provider: "anthropic".into(),
         base_url: String::new(),
-        model: "claude".into(),
+        model: model.into(),
         options: options
             .iter()
             .map(|(name, text)| (name.to_string(), text.to_string()))
@@ -109,6 +118,30 @@ fn options_get_the_vendors_names() {
     assert_eq!(failure.code, "model_option_invalid");
     let adaptive = wire(hi(), 0, &[("thinking", "adaptive"), ("thinking_display", "summarized")]).unwrap();
     assert_eq!(adaptive["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+}
+
+#[test]
+fn an_effort_is_told_to_each_model_in_the_way_that_it_knows() {
+    let hi = |model: &str, options: &[(&str, &str)]| {
+        wire_of(model, vec![(Role::User, vec![text("hi")])], 0, options)
+    };
+    let newer = hi("claude-opus-4-7", &[("reasoning_effort", "high")]).unwrap();
+    assert_eq!(newer["output_config"], json!({"effort": "high"}));
+    assert_eq!(newer["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+    let older = hi("claude-haiku-4-5", &[("reasoning_effort", "medium"), ("max_tokens", "4000")]).unwrap();
+    assert_eq!(older["thinking"], json!({"type": "enabled", "budget_tokens": 2048}));
+    assert_eq!((older.get("output_config"), &older["max_tokens"]), (None, &json!(4000)));
+    let still = hi("claude-haiku-4-5", &[("reasoning_effort", "none")]).unwrap();
+    assert_eq!((still.get("output_config"), still.get("thinking")), (None, None));
+    for (model, options) in [
+        ("claude-haiku-4-5", &[("reasoning_effort", "a lot")][..]),
+        ("claude-haiku-4-5", &[("reasoning_effort", "low"), ("thinking_budget", "2000")][..]),
+        ("claude-3-5-haiku-latest", &[("reasoning_effort", "low")][..]),
+    ] {
+        let failure = hi(model, options).unwrap_err();
+        assert_eq!(failure.code, "model_option_invalid");
+        assert!(failure.message.contains("`reasoning_effort`"), "{failure}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ use serde::{
 };
 use serde_json::{Number, Value};
 
+use crate::nulls::null_as_default;
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk {
     /// Of the whole answer; each event repeats it.
@@ -27,7 +29,7 @@ pub(super) struct Chunk {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(super) index: u64,
     #[serde(default, alias = "message")]
     pub(super) delta: Option<Delta>,
@@ -49,7 +51,7 @@ pub(super) struct CallDelta {
     pub(super) index: Option<u64>,
     #[serde(default)]
     pub(super) id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(super) function: FunctionDelta,
 }
 

@@ -11,6 +11,7 @@ use crate::{
     Message, ModelRequest, ToolOffer,
     call::written,
     names::ToolNames,
+    openai::cache::{BREAKPOINT, Breakpoint, MARKED_TURNS},
     options::Options,
     schema::{self, parameters},
 };
@@ -20,10 +21,10 @@ const MAX_DESCRIPTION: usize = 1024;
 
 pub(crate) fn body(
     request: &ModelRequest,
-    model: &str,
-    mark: &str,
+    (model, mark): (&str, &str),
     names: &ToolNames,
     mut options: Options,
+    marks_prompts: bool,
 ) -> Result<Vec<u8>, Failure> {
     let has_tools = !request.tools.is_empty();
     if !has_tools {
@@ -32,9 +33,13 @@ pub(crate) fn body(
     if request.output_schema.is_some() {
         options.take("response_format");
     }
+    let mut messages = messages(request, mark, names);
+    if marks_prompts {
+        mark_prompt(&mut messages);
+    }
     written(&Body {
         model,
-        messages: messages(request, mark, names),
+        messages,
         tools: request.tools.iter().map(|offer| tool(offer, names)).collect(),
         tool_choice: has_tools.then_some("auto"),
         response_format: request.output_schema.as_ref().map(response_format),
@@ -77,7 +82,7 @@ struct StreamOptions {
 #[serde(tag = "role", rename_all = "lowercase")]
 enum WireMessage<'r> {
     System {
-        content: &'r str,
+        content: Content<'r>,
     },
     User {
         content: Content<'r>,
@@ -105,8 +110,16 @@ enum Content<'r> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'r> {
-    Text { text: Cow<'r, str> },
-    ImageUrl { image_url: ImageUrl },
+    Text {
+        text: Cow<'r, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Option<Breakpoint>,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Option<Breakpoint>,
+    },
 }
 
 #[derive(Serialize)]
@@ -144,7 +157,7 @@ struct WireOffer<'r> {
 fn messages<'r>(request: &'r ModelRequest, mark: &str, names: &'r ToolNames) -> Vec<WireMessage<'r>> {
     let mut wire = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
-        wire.push(WireMessage::System { content: &request.system });
+        wire.push(WireMessage::System { content: Content::Text(Cow::Borrowed(&request.system)) });
     }
     for message in &request.messages {
         match message.role {
@@ -153,6 +166,37 @@ fn messages<'r>(request: &'r ModelRequest, mark: &str, names: &'r ToolNames) -> 
         }
     }
     wire
+}
+
+/// Marks where the prompt ends that the next call begins with: behind the system's words, and behind the user's last.
+fn mark_prompt(messages: &mut [WireMessage<'_>]) {
+    let mut n_marked = 0;
+    for message in messages.iter_mut().rev() {
+        match message {
+            WireMessage::System { content } => content.mark(),
+            WireMessage::User { content } if n_marked < MARKED_TURNS => {
+                content.mark();
+                n_marked += 1;
+            }
+            WireMessage::User { .. } | WireMessage::Assistant { .. } | WireMessage::Tool { .. } => {}
+        }
+    }
+}
+
+impl Content<'_> {
+    fn mark(&mut self) {
+        if let Content::Text(text) = self {
+            let text = std::mem::take(text);
+            *self = Content::Parts(vec![Part::Text { text, prompt_cache_breakpoint: None }]);
+        }
+        let Content::Parts(parts) = self else { return };
+        match parts.last_mut() {
+            Some(
+                Part::Text { prompt_cache_breakpoint, .. } | Part::ImageUrl { prompt_cache_breakpoint, .. },
+            ) => *prompt_cache_breakpoint = Some(BREAKPOINT),
+            None => {}
+        }
+    }
 }
 
 /// What the model was told: the results it waits for first, then what people said.
@@ -172,9 +216,11 @@ fn push_heard<'r>(message: &'r Message, wire: &mut Vec<WireMessage<'r>>) {
         }
         return;
     }
-    let text = (!text.is_empty()).then_some(Part::Text { text });
-    let images =
-        images.into_iter().map(|image| Part::ImageUrl { image_url: ImageUrl { url: image.data_url() } });
+    let text = (!text.is_empty()).then_some(Part::Text { text, prompt_cache_breakpoint: None });
+    let images = images.into_iter().map(|image| Part::ImageUrl {
+        image_url: ImageUrl { url: image.data_url() },
+        prompt_cache_breakpoint: None,
+    });
     wire.push(WireMessage::User { content: Content::Parts(text.into_iter().chain(images).collect()) });
 }
 

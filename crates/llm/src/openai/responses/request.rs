@@ -3,25 +3,37 @@
 use ostler_kernel::{Block, Failure, Role, conversation::Image};
 use serde_json::{Map, Value, json};
 
-use crate::{Message, ModelRequest, ToolOffer, call::written, names::ToolNames, options::Options, schema};
+use crate::{
+    Message, ModelRequest, ToolOffer,
+    call::written,
+    names::ToolNames,
+    openai::cache::{BREAKPOINT, MARKED_TURNS},
+    options::Options,
+    schema,
+};
 
 pub(crate) fn body(
     request: &ModelRequest,
-    model: &str,
-    mark: &str,
+    (model, mark): (&str, &str),
     names: &ToolNames,
     mut options: Options,
+    marks_prompts: bool,
 ) -> Result<Vec<u8>, Failure> {
     let mut body = Map::new();
     let store = options.take("store").and_then(|store| store.as_bool()).unwrap_or(false);
     let items = Items { mark, names, has_store: store };
-    let input: Vec<Value> = request.messages.iter().flat_map(|message| items.of(message)).collect();
+    let mut input: Vec<Value> = request.messages.iter().flat_map(|message| items.of(message)).collect();
+    // What is marked must be a part of the input.
+    let instructions = Some(request.system.as_str()).filter(|system| !system.is_empty());
+    if marks_prompts {
+        mark_prompt(&mut input, instructions);
+    }
     body.insert("model".into(), model.into());
     body.insert("input".into(), input.into());
     body.insert("stream".into(), true.into());
     body.insert("store".into(), store.into());
-    if !request.system.is_empty() {
-        body.insert("instructions".into(), request.system.as_str().into());
+    if let Some(instructions) = instructions.filter(|_| !marks_prompts) {
+        body.insert("instructions".into(), instructions.into());
     }
     if request.tools.is_empty() {
         options.take("parallel_tool_calls");
@@ -35,6 +47,20 @@ pub(crate) fn body(
     options.move_to(&mut body, "max_tokens", "max_output_tokens");
     body.extend(options.rest().iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     written(&body)
+}
+
+/// Marks where the prompt ends that the next call begins with: behind the system's words, and behind the user's last.
+fn mark_prompt(input: &mut Vec<Value>, instructions: Option<&str>) {
+    let users = input.iter_mut().rev().filter(|item| item["role"] == "user");
+    for item in users.take(MARKED_TURNS) {
+        if let Some(last) = item["content"].as_array_mut().and_then(|parts| parts.last_mut()) {
+            last["prompt_cache_breakpoint"] = json!(BREAKPOINT);
+        }
+    }
+    if let Some(text) = instructions {
+        let part = json!({"type": "input_text", "text": text, "prompt_cache_breakpoint": BREAKPOINT});
+        input.insert(0, json!({"type": "message", "role": "developer", "content": [part]}));
+    }
 }
 
 fn put_reasoning(body: &mut Map<String, Value>, options: &mut Options, model: &str) {

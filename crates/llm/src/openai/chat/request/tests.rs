@@ -51,7 +51,7 @@ fn request(messages: Vec<(Role, Vec<Block>)>, tools: Vec<ToolOffer>) -> ModelReq
 fn wire(request: &ModelRequest) -> Value {
     let names = ToolNames::new(&request.tools);
     let options = Options::read(&request.endpoint, &[super::super::OPTIONS]).unwrap();
-    serde_json::from_slice(&body(request, "gpt-x", "openai", &names, options).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, ("gpt-x", "openai"), &names, options, false).unwrap()).unwrap()
 }
 
 #[track_caller]
