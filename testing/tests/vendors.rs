@@ -5,8 +5,12 @@
 
 #[path = "vendors/faults.rs"]
 mod faults;
+#[path = "vendors/nulls.rs"]
+mod nulls;
 #[path = "vendors/pairs.rs"]
 mod pairs;
+#[path = "vendors/prices.rs"]
+mod prices;
 #[path = "vendors/sessions.rs"]
 mod sessions;
 #[path = "vendors/setup.rs"]
@@ -18,7 +22,10 @@ use ostler_kernel::{Block, Role, conversation::Image};
 use ostler_llm::{Finish, Gateway, Identity, Message, Part, Shown, complete};
 use ostler_testing::model_server::{self as server, Fault, ModelServer, Script, Turn, Usage};
 use serde_json::{Value, json};
-use setup::{ALL, GEMINI, Ground, PNG, Vendor, answered, offer, result_of, text, user};
+use setup::{
+    ALL, ANTHROPIC, AZURE, CHAT, COMPATIBLE, GEMINI, Ground, OLLAMA, PNG, RESPONSES, Vendor, answered, offer,
+    result_of, text, user,
+};
 
 #[tokio::test]
 async fn a_text_is_streamed_and_put_together() {
@@ -158,6 +165,86 @@ async fn a_schema_beside_tools_is_told_to_every_vendor() {
     }
 }
 
+/// What people write into schemas, each beside an object that is as vendors want it.
+fn ordinary_schemas() -> Vec<Value> {
+    let inner = [
+        json!({"type": "integer", "minimum": 0, "maximum": 9, "multipleOf": 3}),
+        json!({"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^r", "format": "uri"}),
+        json!({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 3, "uniqueItems": true}),
+        json!({"oneOf": [{"type": "string"}, {"type": "null"}], "not": {"const": "blue"}}),
+        json!({"if": {"const": "red"}, "then": {"type": "string"}}),
+        json!({"allOf": [{"type": "string"}]}),
+        json!({"type": "object"}),
+        json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        json!({"type": "object", "properties": {"red": {"type": "string"}}, "additionalProperties": true}),
+        json!({}),
+    ];
+    let outer = |inner| json!({"type": "object", "properties": {"colour": inner}, "required": ["colour"], "additionalProperties": false});
+    inner.into_iter().map(outer).chain([json!({"type": "object"}), json!({"type": "array"})]).collect()
+}
+
+#[tokio::test]
+async fn a_schema_of_ordinary_keywords_is_told_to_every_vendor_in_a_way_that_it_takes() {
+    for vendor in ALL {
+        for schema in ordinary_schemas() {
+            let ground = Ground::start(vendor, [Turn::text("{\"colour\":\"red\"}")]).await;
+            let mut request = ground.request(vec![user("which?")]);
+            request.output_schema = Some(schema.clone());
+            ground.complete(&request).await;
+            ground.check();
+            // No bound is lost: it stands in the schema, or in words.
+            let body = ground.last_body();
+            let named = ["multipleOf", "maxLength", "uniqueItems", "const", "then", "allOf", "colour"];
+            for word in named.into_iter().filter(|word| schema.to_string().contains(word)) {
+                assert!(body.contains(word), "{}: {word} of {schema} is not in {body}", vendor.name);
+            }
+        }
+    }
+}
+
+/// Models of each way to be told how much to think.
+const EFFORTS: [(Vendor, &[&str]); 7] = [
+    (ANTHROPIC, &["claude-haiku-4-5", "claude-sonnet-4-5-20250929", "claude-opus-4-1", "claude-opus-4-5"]),
+    (
+        ANTHROPIC,
+        &["claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-opus-5"],
+    ),
+    (GEMINI, &["gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"]),
+    (GEMINI, &["gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-3.1-pro-preview"]),
+    (CHAT, &["o3", "gpt-5", "gpt-5.6"]),
+    (RESPONSES, &["o3", "gpt-5", "gpt-5.6"]),
+    (OLLAMA, &["gpt-oss"]),
+];
+
+#[tokio::test]
+async fn an_effort_is_known_to_every_model_that_thinks() {
+    for (vendor, models) in EFFORTS {
+        for (model, effort) in
+            models.iter().flat_map(|model| ["low", "medium", "high"].map(|it| (*model, it)))
+        {
+            let vendor = Vendor { model, ..vendor };
+            let ground = Ground::start(vendor, [Turn::text("hi")]).await;
+            let mut request = ground.request(vec![user("hi")]);
+            request.endpoint.options.insert("reasoning_effort".into(), effort.into());
+            let completion = complete(&ground.registry, request, |_| {}).await;
+            assert!(completion.is_ok(), "{model} {effort}: {completion:?}");
+            assert_eq!(ground.server.violations(), [], "{model} {effort}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_effort_is_refused_where_a_model_does_not_think_before_it_is_asked() {
+    for (vendor, model) in [(ANTHROPIC, "claude-3-5-haiku-latest"), (GEMINI, "gemini-2.0-flash")] {
+        let ground = Ground::start(Vendor { model, ..vendor }, [Turn::text("hi")]).await;
+        let mut request = ground.request(vec![user("hi")]);
+        request.endpoint.options.insert("reasoning_effort".into(), "low".into());
+        let failure = complete(&ground.registry, request, |_| {}).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), ground.server.requests().len()), ("model_option_invalid", 0));
+        assert!(failure.message.contains(model), "{failure}");
+    }
+}
+
 #[tokio::test]
 async fn usage_counts_the_cache_and_the_thinking_as_parts_of_the_whole() {
     let usage =
@@ -190,6 +277,58 @@ async fn a_conversation_is_read_from_the_vendors_cache_the_next_time() {
         request.messages.push(user("go on"));
         let read = ground.complete(&request).await.usage.unwrap().cache_read_tokens;
         assert!(read >= written, "{read} of {written} tokens came from the cache");
+        ground.check();
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_marked_for_the_cache_of_who_knows_the_marks() {
+    let marked = |vendor: Vendor, model| (Vendor { model, ..vendor }, true);
+    let plain = |vendor: Vendor, model| (Vendor { model, ..vendor }, false);
+    for (vendor, is_marked) in [
+        marked(CHAT, "gpt-5.6"),
+        marked(RESPONSES, "gpt-5.6-terra"),
+        plain(CHAT, "gpt-5.5"),
+        plain(RESPONSES, "gpt-5"),
+        plain(COMPATIBLE, "gpt-5.6"),
+        plain(AZURE, "gpt-5.6"),
+    ] {
+        let name = format!("{} {}", vendor.name, vendor.model);
+        let ground = Ground::start(
+            vendor,
+            [Turn::call("look-up", &json!({})), Turn::text("two"), Turn::text("three")],
+        )
+        .await;
+        let mut request = ground.request(vec![user("one")]);
+        request.tools = vec![offer("look-up")];
+        let image = Image { media_type: "image/png".into(), data: PNG.into() };
+        let shows = Message { role: Role::User, blocks: vec![text("and this?"), Block::Image(image)] };
+        for more in [user("go on"), shows] {
+            let completion = ground.complete(&request).await;
+            request.messages.extend(answered(&completion));
+            request.messages.push(more);
+        }
+        ground.complete(&request).await;
+        let body = ground.last_body();
+        let marks = body.matches("prompt_cache_breakpoint").count();
+        assert_eq!(marks, if is_marked { 3 } else { 0 }, "{name}: {body}");
+        // The system's words are said once, and before all else.
+        let at = |text: &str| body.find(text).unwrap_or_else(|| panic!("{name}: no {text} in {body}"));
+        assert_eq!(body.matches("Be kind.").count(), 1, "{name}: {body}");
+        assert!(!is_marked || at("Be kind.") < at("prompt_cache_breakpoint"), "{name}: {body}");
+        ground.check();
+    }
+}
+
+#[tokio::test]
+async fn how_a_prompt_is_cached_may_be_chosen() {
+    for vendor in [CHAT, RESPONSES] {
+        let ground = Ground::start(Vendor { model: "gpt-5.6", ..vendor }, [Turn::text("hi")]).await;
+        let mut request = ground.request(vec![user("hi")]);
+        let chosen = "{\"mode\":\"explicit\",\"ttl\":\"30m\"}";
+        request.endpoint.options.insert("prompt_cache_options".into(), chosen.into());
+        ground.complete(&request).await;
+        assert!(ground.last_body().contains(chosen), "{}", vendor.name);
         ground.check();
     }
 }

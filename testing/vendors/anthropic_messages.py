@@ -95,7 +95,8 @@ def tool_deltas():
 @case(VENDOR)
 def thinking_round_trip():
     thinks = {"type": "enabled", "budget_tokens": 1024}
-    request = ask(f"{call('lookup', {'q': 'a'})} {think(THOUGHT)}, {say('done')} {think('so')}", thinking=thinks)
+    plays = f"{call('lookup', {'q': 'a'})} {think(THOUGHT)}, {say('done')} {think('so')}"
+    request = ask(plays, model="claude-sonnet-4-5", thinking=thinks)
     first, _ = streamed(request)
     same(first.content[0].thinking, THOUGHT)
     same(said(first), said(client().messages.create(**request)), "stream and whole")

@@ -3,6 +3,7 @@
 
 mod cache;
 mod check;
+mod models;
 mod render;
 mod shapes;
 mod transcript;

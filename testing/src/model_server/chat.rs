@@ -6,7 +6,7 @@ mod request;
 mod stream;
 mod whole;
 
-pub(super) use check::{check, check_headers, check_model};
+pub(super) use check::{check, check_breakpoints, check_headers, check_model};
 pub(super) use request::ChatRequest;
 pub(super) use whole::CREATED;
 

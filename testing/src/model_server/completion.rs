@@ -82,6 +82,13 @@ impl<'r> Completion<'r> {
             }
             Fault::Empty => self.say(""),
             Fault::Length => self.cut_short(),
+            Fault::LengthBare => {
+                self.first_call();
+                if let Some(last) = self.calls.last_mut() {
+                    last.arguments.clear();
+                }
+                self.finish = Finish::Length;
+            }
             Fault::ContentFilter => {
                 let text = self.text.take().unwrap_or_else(|| "I was about to".to_owned());
                 self.say(half(&text));

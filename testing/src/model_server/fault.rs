@@ -66,6 +66,8 @@ pub enum Fault {
     Empty,
     /// Cut off by the token limit, in the middle of text or arguments.
     Length,
+    /// Cut off by the token limit behind the name of a call, before the first of its arguments.
+    LengthBare,
     /// Stopped by the content filter.
     ContentFilter,
     /// Stopped by the content filter behind a call that is there as a whole.
@@ -82,7 +84,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 36] = [
+    pub const ALL: [Fault; 37] = [
         Fault::RateLimited,
         Fault::RateLimitedDate,
         Fault::RateLimitedBare,
@@ -113,6 +115,7 @@ impl Fault {
         Fault::Refusal,
         Fault::Empty,
         Fault::Length,
+        Fault::LengthBare,
         Fault::ContentFilter,
         Fault::FilteredCall,
         Fault::InvalidUtf8,
@@ -154,6 +157,7 @@ impl Fault {
             Fault::Refusal => "refusal",
             Fault::Empty => "empty",
             Fault::Length => "length",
+            Fault::LengthBare => "length-bare",
             Fault::ContentFilter => "content-filter",
             Fault::FilteredCall => "filtered-call",
             Fault::InvalidUtf8 => "invalid-utf8",

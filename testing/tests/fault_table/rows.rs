@@ -12,7 +12,7 @@ pub const ANSWER: &str = "the answer is forty-two, as everybody knows";
 /// The same where it must be JSON.
 const JSON_ANSWER: &str = "{\"answer\":\"forty-two, as everybody knows\"}";
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub rule: Rule,
     pub fault: Fault,
@@ -21,10 +21,12 @@ pub struct Row {
     pub ends: Ends<'static>,
     /// Requests to the model; absent where it depends on time.
     pub calls: Option<u64>,
+    /// If it ends well: by what its plan says, and not by what the model says when that is over.
+    pub is_answer: bool,
 }
 
 /// What the loop is about to do, or bound by, when the fault strikes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// The model answers at once.
     Answer,
@@ -131,6 +133,9 @@ pub const ROWS: &[Row] = &[
     row(ToolTurn, Fault::EmptyId, Well, 2),
     row(ToolTurn, Fault::UnknownTool, Well, 2),
     row(ToolTurn, Fault::Length, Well, 2),
+    // Nor is one made without arguments, if it was cut off before the first.
+    row(ToolTurn, Fault::LengthBare, Well, 2),
+    row(StopFirst, Fault::LengthBare, Well, 2),
     row(ToolTurn, Fault::CutTool, Well, 3).times(1),
     row(ToolTurn, Fault::CutTool, DeadLetter("model_stream_cut"), 4),
     row(ToolTurn, Fault::RateLimited, Well, 3).times(1),
@@ -271,7 +276,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 const fn row(rule: Rule, fault: Fault, ends: Ends<'static>, calls: u64) -> Row {
-    Row { rule, fault, times: None, ends, calls: Some(calls) }
+    Row { rule, fault, times: None, ends, calls: Some(calls), is_answer: true }
 }
 
 impl Row {
@@ -289,7 +294,7 @@ impl Row {
     /// can't where it is only words.
     pub fn is_known_to(&self, vendor: &Vendor) -> bool {
         match self.fault {
-            Fault::BadArguments | Fault::ArrayArguments => vendor.writes_arguments(),
+            Fault::BadArguments | Fault::ArrayArguments | Fault::LengthBare => vendor.writes_arguments(),
             // A call that is cut in its middle is none where calls come whole.
             Fault::Length if matches!(self.rule, ToolTurn) => vendor.writes_arguments(),
             Fault::Refusal | Fault::ContentFilter | Fault::FilteredCall => {
@@ -302,6 +307,10 @@ impl Row {
     /// Where a vendor has no filter that stops an answer in its middle, it refuses; and the other way round.
     pub fn ends_for(&self, vendor: &Vendor) -> Ends<'static> {
         let finish = match self.ends {
+            // What went wrong in the middle each vendor says in its own words.
+            DeadLetter(_) if self.fault == Fault::ErrorEvent && vendor.provider == "anthropic" => {
+                return DeadLetter("model_overloaded");
+            }
             // The prompt is refused before there is an answer, where there is no filter as any other that is bad.
             ends if self.fault == Fault::Blocked => {
                 return if vendor.provider == "ollama" { Failed("model_bad_request") } else { ends };
@@ -320,6 +329,7 @@ impl Row {
     /// What a task gives that ends well; absent where that is what a tool gave.
     pub fn answer(&self) -> Option<&'static str> {
         match self.rule {
+            _ if !self.is_answer => None,
             Schema | SchemaAgain | SchemaNever => Some(JSON_ANSWER),
             StopFirst => None,
             Answer | ToolTurn | AfterTool | Parallel | MaxSteps | TokenBudget | Timeout | Hasty | Brief
@@ -331,7 +341,7 @@ impl Row {
 
     /// Whether all that is shown on the way is part of what it gives.
     pub fn shows_only_its_answer(&self) -> bool {
-        !matches!(self.rule, SchemaAgain | StopFirst)
+        self.is_answer && !matches!(self.rule, SchemaAgain | StopFirst)
     }
 
     /// What the model shall do, in the words of its plans.

@@ -232,6 +232,22 @@ pub fn cases() -> Vec<Case> {
         (Rule::Conflict, "a budget without room", |request| {
             request["thinking"] = json!({ "type": "enabled", "budget_tokens": 4096 });
         }),
+        (Rule::Conflict, "an effort for an older model", |request| {
+            request["model"] = json!("claude-haiku-4-5");
+            request["output_config"] = json!({ "effort": "low" });
+        }),
+        (Rule::Conflict, "thinking that an older model knows nothing of", |request| {
+            request["model"] = json!("claude-sonnet-4-5");
+            request["thinking"] = json!({ "type": "adaptive" });
+        }),
+        (Rule::Conflict, "a budget for a newer model", |request| {
+            request["model"] = json!("claude-opus-4-7");
+            request["thinking"] = json!({ "type": "enabled", "budget_tokens": 1024 });
+        }),
+        (Rule::Conflict, "thoughts of a model without any", |request| {
+            request["model"] = json!("claude-3-5-haiku-latest");
+            request["thinking"] = json!({ "type": "enabled", "budget_tokens": 1024 });
+        }),
         (Rule::Thinking, "a made-up signature", |request| {
             let thinking = json!({ "type": "thinking", "thinking": "hm", "signature": "made up" });
             request["messages"][1]["content"].as_array_mut().unwrap().insert(0, thinking);
@@ -248,6 +264,18 @@ pub fn cases() -> Vec<Case> {
         }),
         (Rule::OutputSchema, "an open object", |request| {
             let schema = json!({ "type": "object", "properties": {} });
+            request["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
+        }),
+        (Rule::OutputSchema, "a bound", |request| {
+            let schema = json!({ "type": "integer", "minimum": 1 });
+            request["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
+        }),
+        (Rule::OutputSchema, "one of several", |request| {
+            let schema = json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }] });
+            request["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
+        }),
+        (Rule::OutputSchema, "two items at least", |request| {
+            let schema = json!({ "type": "array", "items": { "type": "string" }, "minItems": 2 });
             request["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
         }),
         (Rule::Cache, "five breakpoints", |request| {

@@ -287,6 +287,9 @@ fn check_content(fault: Fault, said: &Content<'_>) {
             assert_eq!(said.finish_reason, "length");
             assert!(parsed(0).is_err(), "cut off in the middle of the arguments");
         }
+        Fault::LengthBare => {
+            assert_eq!((said.finish_reason, said.calls.len(), arguments(0)), ("length", 1, ""));
+        }
         Fault::ContentFilter => {
             assert_eq!((said.text, said.finish_reason), ("the answer is fo", "content_filter"));
         }

@@ -283,6 +283,9 @@ fn gemini_cases() -> Vec<Case> {
             let image = json!({ "inlineData": { "mimeType": "image/png", "data": "bm8=" } });
             request["contents"][0]["parts"].as_array_mut().unwrap().push(image);
         }),
+        (Rule::Conflict, "a level that the model doesn't have", |request| {
+            request["generationConfig"] = json!({ "thinkingConfig": { "thinkingLevel": "MEDIUM" } });
+        }),
         (Rule::Conflict, "a schema for plain text", |request| {
             request["generationConfig"] = json!({ "responseSchema": { "type": "OBJECT" } });
         }),
@@ -325,6 +328,18 @@ fn responses_cases() -> Vec<Case> {
         }),
         (Rule::OutputSchema, "an open object", |request| {
             let schema = json!({ "type": "object", "properties": {} });
+            request["text"] =
+                json!({ "format": { "type": "json_schema", "name": "x", "schema": schema, "strict": true } });
+        }),
+        (Rule::Cache, "a mark for an older model", |request| {
+            request["model"] = json!("gpt-5.5");
+            let mark = json!({ "mode": "explicit" });
+            let part = json!({ "type": "input_text", "text": "x", "prompt_cache_breakpoint": mark });
+            request["input"][0]["content"] = json!([part]);
+        }),
+        (Rule::OutputSchema, "a keyword that is not followed to the letter", |request| {
+            let schema = json!({ "type": "object", "properties": { "a": { "type": "string", "minLength": 1 } },
+                "required": ["a"], "additionalProperties": false });
             request["text"] =
                 json!({ "format": { "type": "json_schema", "name": "x", "schema": schema, "strict": true } });
         }),

@@ -50,7 +50,7 @@ fn expected(fault: Fault, vendor: &Vendor) -> Option<Comes> {
         // Where there is no filter it is a call as any other.
         Fault::FilteredCall if vendor.provider == "ollama" => Ends(Finish::ToolCalls),
         Fault::ContentFilter | Fault::FilteredCall => Ends(vendor.finish(Finish::ContentFilter)),
-        Fault::Length => Ends(Finish::Length),
+        Fault::Length | Fault::LengthBare => Ends(Finish::Length),
         // What is said in the middle is the vendor's own: overloaded, or broken.
         Fault::ErrorEvent => return None,
     })

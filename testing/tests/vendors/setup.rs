@@ -73,7 +73,7 @@ pub const AZURE_RESPONSES: Vendor =
 pub const GEMINI: Vendor = Vendor {
     name: "gemini",
     provider: "gemini",
-    model: "gemini-3-pro",
+    model: "gemini-3-pro-preview",
     path: "/v1beta",
     thinking: &[("reasoning_effort", "low")],
     thinks: true,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{blocks, cache, shapes, transcript};
+use super::{blocks, cache, models, shapes, transcript};
 use crate::model_server::rules::{Findings, Rule, bearer_token, check_content_type, header_text};
 use crate::model_server::schema;
 use crate::model_server::shape::Shape;
@@ -21,6 +21,7 @@ pub(super) fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
         return;
     }
     check_options(request, findings);
+    models::check(call, request, findings);
     check_tools(request, findings);
     check_cache(request, findings);
     transcript::check(request, !has_sampling, findings);
@@ -69,7 +70,7 @@ fn check_options(request: &Value, findings: &mut Findings) {
     allow(!both, "top_p", "`temperature` and `top_p` cannot both be specified for this model");
     if let Some(schema) = request.pointer("/output_config/format/schema") {
         let path = "output_config.format.schema";
-        schema::check_closed(schema, path, schema::Required::Some, findings);
+        schema::check(schema, path, schema::Grammar::Anthropic, findings);
     }
 }
 
@@ -86,7 +87,7 @@ fn check_tools(request: &Value, findings: &mut Findings) {
         let path = format!("{path}.input_schema");
         findings.require(schema["type"] == "object", Rule::Parameters, &path, "type: Field required");
         if tool["strict"] == true {
-            schema::check_closed(schema, &path, schema::Required::Some, findings);
+            schema::check(schema, &path, schema::Grammar::Anthropic, findings);
         }
     }
     let choice = &request["tool_choice"];

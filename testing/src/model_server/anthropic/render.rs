@@ -105,8 +105,11 @@ impl Content<'_> {
             Content::Redacted(data) => json!({ "type": "redacted_thinking", "data": data }),
             Content::Text(text) => json!({ "type": "text", "text": text, "citations": null }),
             Content::Call(call) => {
-                // What is no JSON at all can only travel as a text.
-                let input = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
+                let input = match call.arguments.as_str() {
+                    "" => json!({}),
+                    // What is no JSON at all can only travel as a text.
+                    arguments => serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments)),
+                };
                 tool_use(call, input)
             }
             Content::Paused(id) => json!({

@@ -6,6 +6,8 @@ mod transcript;
 
 use http::{HeaderMap, header};
 
+pub(in crate::model_server) use options::check_breakpoints;
+
 use super::request::ChatRequest;
 use crate::model_server::rules::{Findings, Rule, check_content_type, is_token};
 

@@ -46,7 +46,7 @@ pub struct ChatRequest<'a> {
     pub store: Option<bool>,
     pub metadata: Option<Object>,
     pub logit_bias: Option<Object>,
-    pub response_format: Option<Object>,
+    pub response_format: Option<&'a RawValue>,
     pub prediction: Option<Object>,
     pub prompt_cache_options: Option<Object>,
     pub moderation: Option<Object>,
@@ -103,11 +103,23 @@ pub enum Content<'a> {
 #[derive(Debug, Hash, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", bound(deserialize = "'de: 'a"))]
 pub enum Part<'a> {
-    Text { text: Text<'a> },
+    Text { text: Text<'a>, prompt_cache_breakpoint: Option<Breakpoint<'a>> },
     Refusal { refusal: Text<'a> },
-    ImageUrl { image_url: Object },
+    ImageUrl { image_url: Object, prompt_cache_breakpoint: Option<Breakpoint<'a>> },
     InputAudio { input_audio: Object },
     File { file: Object },
+}
+
+/// Asks that the prompt be cached up to here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub struct Breakpoint<'a> {
+    pub mode: Text<'a>,
+}
+
+/// A mark is no part of what is said.
+impl Hash for Breakpoint<'_> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// A call the assistant made.
@@ -207,6 +219,15 @@ impl<'a> ChatRequest<'a> {
         self.tools.iter().flatten().map(|tool| &*tool.function.name)
     }
 
+    /// How often the prompt is marked for the cache.
+    pub fn n_breakpoints(&self) -> usize {
+        let parts = self.messages.iter().flat_map(|message| match &message.content {
+            Some(Content::Parts(parts)) => parts.as_slice(),
+            Some(Content::Text(_)) | None => &[],
+        });
+        parts.filter(|part| part.is_marked()).count()
+    }
+
     /// Names the transcript: the same for a repeated call, another one for every other step.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -232,9 +253,18 @@ impl Message<'_> {
 }
 
 impl Part<'_> {
+    fn is_marked(&self) -> bool {
+        match self {
+            Part::Text { prompt_cache_breakpoint, .. } | Part::ImageUrl { prompt_cache_breakpoint, .. } => {
+                prompt_cache_breakpoint.as_ref().is_some_and(|mark| *mark.mode == *"explicit")
+            }
+            Part::Refusal { .. } | Part::InputAudio { .. } | Part::File { .. } => false,
+        }
+    }
+
     fn text(&self) -> Option<&str> {
         match self {
-            Part::Text { text } => Some(text),
+            Part::Text { text, .. } => Some(text),
             Part::Refusal { .. } | Part::ImageUrl { .. } | Part::InputAudio { .. } | Part::File { .. } => {
                 None
             }

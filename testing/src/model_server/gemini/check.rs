@@ -125,6 +125,17 @@ fn check_output(model: &str, request: &Value, findings: &mut Findings) {
         "generation_config.thinking_config",
         "You can only set one of thinking_budget and thinking_level",
     );
+    let (budget, level) = (!thinking["thinkingBudget"].is_null(), !thinking["thinkingLevel"].is_null());
+    let param = "generation_config.thinking_config";
+    let leveled = wants_signatures(model);
+    allow(leveled || !level, param, "Thinking level is not supported for this model.");
+    let thinks = leveled || model.contains("gemini-2.5");
+    allow(thinks || !budget, param, "Thinking is not supported by this model.");
+    let always = model.contains("gemini-2.5-pro") && thinking["thinkingBudget"] == 0;
+    allow(!always, param, "Budget 0 is invalid. This model only works in thinking mode.");
+    let few = model.contains("gemini-3-pro")
+        && ["MINIMAL", "MEDIUM"].iter().any(|it| thinking["thinkingLevel"] == *it);
+    allow(!few, param, "Thinking level is not one of LOW and HIGH, which this model has.");
     if own {
         check_schema(&config["responseSchema"], "generation_config.response_schema", findings);
     }

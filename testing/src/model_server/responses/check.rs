@@ -34,6 +34,7 @@ pub(super) fn check(call: &Call<'_>, request: &Value, findings: &mut Findings) {
     check_stored(request, findings);
     check_tools(request, findings);
     check_format(request, findings);
+    check_cache(request, findings);
     let items: Vec<_> = list(&request["input"]).collect();
     let empty = items.is_empty() && request["input"].as_str().is_none_or(str::is_empty);
     findings.require(!empty, Rule::NoMessages, "input", "must not be empty");
@@ -86,7 +87,7 @@ fn check_tools(request: &Value, findings: &mut Findings) {
             "must be the schema of an object with properties",
         );
         if tool["strict"] == true {
-            schema::check_closed(parameters, &path, schema::Required::All, findings);
+            schema::check(parameters, &path, schema::Grammar::OpenAi, findings);
         }
     }
     let choice = &request["tool_choice"];
@@ -106,8 +107,16 @@ fn check_format(request: &Value, findings: &mut Findings) {
     let name = format["name"].as_str().unwrap_or_default();
     findings.require(is_name(name), Rule::Name, "text.format.name", "must match ^[a-zA-Z0-9_-]{1,64}$");
     if format["strict"] == true {
-        schema::check_closed(&format["schema"], "text.format.schema", schema::Required::All, findings);
+        schema::check(&format["schema"], "text.format.schema", schema::Grammar::OpenAi, findings);
     }
+}
+
+fn check_cache(request: &Value, findings: &mut Findings) {
+    let parts = list(&request["input"]).flat_map(|item| list(&item["content"]));
+    let marks = parts.filter(|part| part["prompt_cache_breakpoint"]["mode"] == "explicit");
+    let has_options = !request["prompt_cache_options"].is_null();
+    let model = request["model"].as_str().unwrap_or_default();
+    chat::check_breakpoints(model, marks.count(), has_options, findings);
 }
 
 fn check_item(index: usize, item: &Value, findings: &mut Findings) {

@@ -2,13 +2,47 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
+
 use crate::model_server::chat::request::{ChatRequest, Stop, Text};
 use crate::model_server::rules::{Findings, Rule};
+use crate::model_server::schema;
 
 pub(super) fn check(request: &ChatRequest<'_>, findings: &mut Findings) {
     check_numbers(request, findings);
     check_words(request, findings);
     check_conflicts(request, findings);
+    check_format(request, findings);
+    let model = request.model.as_deref().unwrap_or_default();
+    check_breakpoints(model, request.n_breakpoints(), request.prompt_cache_options.is_some(), findings);
+}
+
+/// The marks of the prompt cache came with one of the vendor's models, and those before it refuse them.
+pub(in crate::model_server) fn check_breakpoints(
+    model: &str,
+    n_marks: usize,
+    has_options: bool,
+    findings: &mut Findings,
+) {
+    const OLDER: [&str; 10] =
+        ["gpt-3", "gpt-4", "gpt-5.1", "gpt-5.2", "gpt-5.3", "gpt-5.4", "gpt-5.5", "o1", "o3", "o4"];
+    let is_older =
+        OLDER.iter().any(|older| model.starts_with(older)) || model == "gpt-5" || model.starts_with("gpt-5-");
+    let param = if has_options { "prompt_cache_options" } else { "prompt_cache_breakpoint" };
+    let is_asked = n_marks > 0 || has_options;
+    findings.require(!(is_older && is_asked), Rule::Cache, param, "is not supported with this model");
+}
+
+fn check_format(request: &ChatRequest<'_>, findings: &mut Findings) {
+    let Some(format) = request.response_format else { return };
+    let format: Value = serde_json::from_str(format.get()).unwrap_or_default();
+    let known = ["text", "json_object", "json_schema"].iter().any(|kind| format["type"] == *kind);
+    findings.require(known, Rule::Shape, "response_format.type", "is no format of an answer");
+    let wanted = &format["json_schema"];
+    if wanted["strict"] == true {
+        let path = "response_format.json_schema.schema";
+        schema::check(&wanted["schema"], path, schema::Grammar::OpenAi, findings);
+    }
 }
 
 fn check_numbers(request: &ChatRequest<'_>, findings: &mut Findings) {

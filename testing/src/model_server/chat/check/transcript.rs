@@ -72,7 +72,7 @@ fn part_fits(role: Role, part: &Part<'_>) -> bool {
 }
 
 fn is_empty_part(part: &Part<'_>) -> bool {
-    matches!(part, Part::Text { text } if text.is_empty())
+    matches!(part, Part::Text { text, .. } if text.is_empty())
 }
 
 fn check_fields(index: usize, message: &Message<'_>, findings: &mut Findings) {
