@@ -1,7 +1,10 @@
 //! What was said, as the conventions write it into a span: only for who asked for it, and without secrets. All of it leaves for
 //! somebody else, so what looks like a key is hidden too, whoever wrote it.
 
-use ostler_agent::llm::{Completion, Message, ModelRequest, ToolOffer, secrets::Redactor};
+use ostler_agent::llm::{
+    Completion, Message, ModelRequest, ToolOffer,
+    secrets::{HIDDEN, Redactor},
+};
 use ostler_kernel::{Block, Role};
 use ostler_telemetry::{Telemetry, Value, genai};
 use serde_json::{Value as Json, json};
@@ -71,10 +74,12 @@ impl Content {
             Json::Number(number) => number.to_string(),
             Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => return,
         };
-        let label = format!("{name}: ");
-        let hidden = self.0.hidden_words(&format!("{label}{value}"));
-        if let Some(rest) = hidden.strip_prefix(&label).filter(|rest| *rest != value) {
-            *member = rest.into();
+        // In quotes, or of several words only the first would be taken for the value.
+        let said = json!({ name: value }).to_string();
+        let hidden = self.0.hidden_words(&said);
+        if hidden != said {
+            let cleaned = serde_json::from_str::<Json>(&hidden).ok();
+            *member = cleaned.and_then(|cleaned| cleaned.get(name).cloned()).unwrap_or_else(|| HIDDEN.into());
         }
     }
 }
@@ -182,8 +187,7 @@ mod tests {
 
     #[test]
     fn a_name_tells_what_its_value_is() {
-        let arguments =
-            json!({"user": "ann", "password": "hush-1", "deep": {"api_key": 12345}, "max_tokens": 5});
+        let arguments = json!({"user": "ann", "password": "hush-1 \"and\" more", "deep": {"api_key": 12345}, "max_tokens": 5});
         let told: Json = serde_json::from_str(&text(content().of_arguments(&arguments))).unwrap();
         let hidden = "[REDACTED]";
         let expected =
