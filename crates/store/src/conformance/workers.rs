@@ -20,6 +20,7 @@ pub async fn what_a_worker_offers_is_kept(world: World) {
         labels: [("disk".to_owned(), "ssd".to_owned())].into(),
         capabilities: ["gpu".to_owned()].into(),
         models: ["large".to_owned()].into(),
+        told_lease_ms: Some(30_000),
     };
     let worker = world.worker_offering("w", offer.clone()).await;
     assert_eq!((worker.row().await.offer, worker.row().await.standing), (offer, Standing::Open));
