@@ -182,7 +182,7 @@ fn read_auth(fields: &mut Fields<'_, '_>) -> WebhookAuth {
             .unwrap_or_else(|| header.unwrap_or_default().to_owned()),
         signature_prefix: fields
             .letters("signature_prefix")
-            .filter(is_visible)
+            .filter(|text| is_visible(text))
             .unwrap_or_else(|| prefix.to_owned()),
         timestamp_header: fields
             .checked("timestamp_header", check_header)
@@ -194,7 +194,10 @@ fn read_auth(fields: &mut Fields<'_, '_>) -> WebhookAuth {
             false => PayloadFormat::Body,
         }),
         payload_prefix: fields.verbatim("payload_prefix"),
-        payload_separator: fields.letters("payload_separator").filter(is_visible).unwrap_or_else(dot),
+        payload_separator: fields
+            .letters("payload_separator")
+            .filter(|text| is_visible(text))
+            .unwrap_or_else(dot),
         signature_encoding: fields.optional("signature_encoding").unwrap_or_default(),
         header_format: fields.optional("header_format").unwrap_or_default(),
         signature_key: fields.optional("signature_key"),
@@ -246,7 +249,7 @@ fn is_set(seconds: &u32) -> bool {
     *seconds > 0
 }
 
-fn is_visible(text: &String) -> bool {
+fn is_visible(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
