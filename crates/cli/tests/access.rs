@@ -2,10 +2,15 @@
 
 mod support;
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+};
 
 use serde_json::json;
 use support::{
+    Up,
     fake::{Fake, ok, problem},
     ostler, run, run_with,
 };
@@ -101,6 +106,50 @@ fn a_user_is_changed_and_deleted() {
 }
 
 #[test]
+fn the_real_server_keeps_users_whose_passwords_let_them_in() {
+    let up = Up::start();
+    let add = ["user", "add", "ada", "--role", "writer", "--namespaces", "staging", "--password-stdin"];
+    assert_eq!(up.ostler_with("correct horse battery\n", add).ok(), "user/ada added, writer in staging\n");
+    let listed = up.ostler(["user", "list"]);
+    let row: Vec<_> = listed.ok().lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..3], ["ada", "writer", "staging"], "{listed:?}");
+    assert_eq!(up.ostler(["user", "list", "-o", "name"]).ok(), "user/ada\n");
+    let set = up.ostler(["user", "set", "ada", "--role", "reader", "--namespaces", "*"]);
+    assert_eq!(set.ok(), "user/ada is reader in all namespaces\n");
+
+    assert!(signs_in(&up, "ada", "correct horse battery"));
+    let another = up.ostler_with("another horse battery\n", ["user", "password", "ada", "--password-stdin"]);
+    assert_eq!(another.ok(), "user/ada has another password\n");
+    assert!(signs_in(&up, "ada", "another horse battery") && !signs_in(&up, "ada", "correct horse battery"));
+
+    up.ostler(["user", "delete", "adda"]).failed(1, &["did you mean ada?"]);
+    assert_eq!(up.ostler(["user", "delete", "ada"]).ok(), "user/ada deleted\n");
+    assert!(!signs_in(&up, "ada", "another horse battery"));
+    let none = up.ostler(["user", "list"]);
+    assert!(none.ok().is_empty() && none.stderr.contains("no users"), "{none:?}");
+}
+
+#[allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test may dial what it started")]
+fn signs_in(up: &Up, name: &str, password: &str) -> bool {
+    let url = up.url();
+    let address = url.strip_prefix("http://").unwrap();
+    let body = json!({"username": name, "password": password}).to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /v1/auth/login HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split_whitespace().nth(1).unwrap();
+    assert!(matches!(status, "200" | "401"), "{answer}");
+    status == "200"
+}
+
+#[test]
 fn a_profile_leads_to_its_server() {
     let fake = Fake::start(|_| ok(&json!({"items": []})));
     let home = tempfile::tempdir().unwrap();
@@ -126,6 +175,10 @@ fn a_profile_leads_to_its_server() {
         assert!(shown.ok().contains(part), "no {part:?} in {}", shown.stdout);
     }
     assert!(!shown.stdout.contains("ostler_kept"));
+    let mut empty = ostler(home.path());
+    empty.args(["profile", "set", "other", "--server", url, "--token-stdin"]);
+    run_with(&mut empty, " \n").failed(2, &["there is no token on stdin", "--token-env"]);
+    assert!(!here(&["profile", "list"]).ok().contains("other"), "nothing was kept");
     here(&["get", "agents", "--profile", "prd"])
         .failed(2, &["there is no profile \"prd\"", "did you mean prod?"]);
     assert_eq!(here(&["profile", "delete", "prod"]).ok(), "profile/prod deleted\n");

@@ -56,17 +56,38 @@ pub struct UserChange {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "SentUser")]
 pub struct UserView {
-    #[serde(alias = "username")]
     pub name: String,
-    #[serde(default)]
     pub role: String,
-    #[serde(default)]
     pub namespaces: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_login_at: Option<String>,
+}
+
+/// A user as it may come: under either name, or under both. An alias would take the second for a repetition.
+#[derive(Deserialize)]
+struct SentUser {
+    name: Option<String>,
+    username: Option<String>,
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    namespaces: Vec<String>,
+    created_at: Option<String>,
+    last_login_at: Option<String>,
+}
+
+impl TryFrom<SentUser> for UserView {
+    type Error = &'static str;
+
+    fn try_from(sent: SentUser) -> Result<Self, Self::Error> {
+        let SentUser { name, username, role, namespaces, created_at, last_login_at } = sent;
+        let name = name.or(username).ok_or("a user without a name")?;
+        Ok(Self { name, role, namespaces, created_at, last_login_at })
+    }
 }
 
 /// A list, however it is wrapped.

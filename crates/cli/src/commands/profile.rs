@@ -144,8 +144,13 @@ fn set(app: &App, profiles: &mut Profiles, arguments: SetArguments) -> Result<()
         }
     }
     if token_stdin {
-        let token = input::read_stdin()?;
-        (profile.token, profile.token_env) = (Some(token.trim().to_owned()), None);
+        let token = input::read_stdin()?.trim().to_owned();
+        if token.is_empty() {
+            return Err(CommandError::new(Exit::Usage, "there is no token on stdin").with_remedy(
+                "pipe one in, as `ostler token create` prints it, or name the variable that holds it with --token-env",
+            ));
+        }
+        (profile.token, profile.token_env) = (Some(token), None);
     }
     if token_env.is_some() {
         (profile.token, profile.token_env) = (None, token_env);

@@ -111,7 +111,9 @@ async fn who_may_come_in_is_read_however_it_is_wrapped() {
         answer("200 OK", JSON, r#"[{"name":"a"}]"#),
         answer("200 OK", JSON, r#"{"users":[{"username":"ada","role":"admin","namespaces":["*"]}]}"#),
         answer("201 Created", JSON, r#"{"name":"b","role":"writer","namespaces":["n"],"token":"ostler_b"}"#),
-        answer("200 OK", JSON, r#"{"name":"ada","role":"reader"}"#),
+        // As the server says it: the same under both.
+        answer("200 OK", JSON, r#"{"name":"ada","username":"ada","role":"reader"}"#),
+        answer("200 OK", JSON, r#"{"items":[{"role":"reader"}]}"#),
         "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_owned(),
     ]);
     let client = client(&server);
@@ -122,12 +124,13 @@ async fn who_may_come_in_is_read_however_it_is_wrapped() {
         NewToken { name: "b".into(), role: "writer".into(), namespaces: vec!["n".into()], expires_at: None };
     assert_eq!(client.create_token(&wanted).await.unwrap().token.as_deref(), Some("ostler_b"));
     let change = UserChange { role: Some("reader".into()), ..UserChange::default() };
-    client.change_user("ada", &change).await.unwrap();
+    assert_eq!(client.change_user("ada", &change).await.unwrap().name, "ada");
+    assert!(client.users().await.is_err(), "nobody is called nothing");
     client.delete_token("a/b").await.unwrap();
     let asked: Vec<_> = server.asked.try_iter().collect();
     assert_eq!(asked[3].body, r#"{"name":"b","role":"writer","namespaces":["n"]}"#);
     assert_eq!(asked[4].body, r#"{"role":"reader"}"#);
-    assert!(asked[5].head.starts_with("DELETE /v1/tokens/a%2Fb "), "{}", asked[5].head);
+    assert!(asked[6].head.starts_with("DELETE /v1/tokens/a%2Fb "), "{}", asked[6].head);
 }
 
 #[tokio::test]
