@@ -140,7 +140,7 @@ fn check(setting: &'static Setting, said: &Said) -> Result<(), String> {
         Source::Variable(_) | Source::File(_) | Source::Default => None,
     };
     let checked = unfit.map_or_else(|| (setting.check)(text), Err);
-    checked.map_err(|problem| format!("{source}: {:?} is no {}: {problem}", setting.shown(text), setting.key))
+    checked.map_err(|problem| format!("{source}: {:?} can't be used: {problem}", setting.shown(text)))
 }
 
 impl Settings {
@@ -235,6 +235,19 @@ mod tests {
             assert!(told.contains(part), "{part:?} is not in:\n{told}");
         }
         assert_eq!(told.lines().count(), 5, "{told}");
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_what_is_expected() {
+        let told =
+            gather(&[("listen", "foo"), ("worker-token-file", "nope"), ("slots", "none")], None).unwrap_err();
+        for part in [
+            "--listen: \"foo\" can't be used: expected an address and a port, such as 127.0.0.1:7070",
+            "--worker-token-file: \"nope\" can't be used: expected a file that holds a token: No such file",
+            "--slots: \"none\" can't be used: expected a number from 1 on",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in:\n{told}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn a_worker_that_dials_runs_what_the_server_takes() {
 fn a_worker_shows_its_figures_where_it_is_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let server = Up::server(folder.path(), "127.0.0.1:0");
-    let worker = Up::worker(folder.path(), &["--metrics-listen", "127.0.0.1:0"]);
+    let worker = Up::dialling(folder.path(), &["--metrics-listen", "127.0.0.1:0"]);
     let line = worker.wait_for_line("showing figures").pop().unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     server.ostler(["apply", "-f", &example("hello/agent.yaml")]).ok();
@@ -100,6 +100,25 @@ fn a_worker_says_what_keeps_it_out() {
 }
 
 #[test]
+fn a_worker_is_ready_once_a_server_knows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Up::server(folder.path(), "127.0.0.1:0");
+    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let token = fs::read_to_string(folder.path().join(".ostler/worker-token")).unwrap();
+    assert_eq!(server.stop().code(), Some(0));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let url = format!("http://{address}");
+    let worker = Up::dialling(elsewhere.path(), &["--server", &url, "--token", token.trim()]);
+    let told = worker.wait_for_line("dialling on");
+    assert!(!told.iter().any(|line| line.contains("ready")), "{told:?}");
+    let server = Up::server(folder.path(), &address);
+    worker.wait_for_line("ready");
+    let listed = server.ostler(["workers", "-o", "name"]);
+    assert_eq!(listed.ok().lines().count(), 1, "{listed:?}");
+    assert_eq!(worker.stop().code(), Some(0));
+}
+
+#[test]
 fn flags_go_before_variables_for_servers_and_tokens_too() {
     let folder = tempfile::tempdir().unwrap();
     let server = Up::server(folder.path(), "127.0.0.1:0");
@@ -140,6 +159,30 @@ fn who_loses_its_name_to_another_worker_stays_stopped() {
         let unit = fs::read_to_string(example(&format!("../deploy/systemd/{unit}"))).unwrap();
         assert!(unit.contains("\nRestartPreventExitStatus=2 9\n"), "{unit}");
     }
+}
+
+#[test]
+fn a_stranger_who_takes_the_name_of_the_worker_of_up_takes_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let up = Up::start_in(folder.path(), &[]);
+    up.ostler(["apply", "-f", &example("hello/agent.yaml")]).ok();
+    let is_there = |_| up.ostler(["workers", "-o", "name"]).ok() == "worker/local\n";
+    assert!((0..1000).any(is_there), "its own never registered");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let token = folder.path().join(".ostler/worker-token");
+    let (url, token) = (up.url(), token.to_str().unwrap());
+    let reached = ["--server", &url, "--worker-token-file", token, "--worker-name", "local", "--slots", "7"];
+    let stranger = Up::worker(elsewhere.path(), &reached);
+    let told = up.wait_for_line("another worker has registered under the name of this one").pop().unwrap();
+    assert!(told.contains("taken=\"local\"") && told.contains("name=\"local-"), "{told}");
+    let is_back = |_| up.ostler(["workers", "-o", "name"]).ok().contains("worker/local-");
+    assert!((0..1000).any(is_back), "it never came back");
+    assert_eq!(stranger.stop().code(), Some(0));
+    let ran = up.ostler(["run", "hello", "hi", "--name", "one"]);
+    assert!(ran.ok().contains("hi"), "{ran:?}");
+    let log = up.ostler(["logs", "one"]);
+    assert!(log.ok().contains("started on local-"), "{log:?}");
+    assert_eq!(up.stop().code(), Some(0));
 }
 
 #[test]
@@ -198,7 +241,7 @@ fn a_server_tells_all_that_its_settings_get_wrong_together() {
             .env("OTEL_TRACES_SAMPLER", "nonsense"))
     };
     let told = [
-        "OSTLER_STORE: \"postgres://me:***@h:x/d\" is no store",
+        "OSTLER_STORE: \"postgres://me:***@h:x/d\" can't be used",
         "port",
         "OSTLER_TLS_KEY: TLS takes a certificate and its key: give --tls-certificate too",
         "OSTLER_TOKEN_FILE: can't read the token in \"api.token\"",

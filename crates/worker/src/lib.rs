@@ -85,8 +85,9 @@ pub fn start(config: WorkerConfig, equipment: Equipment) -> WorkerHandle {
     let stopping = Arc::new(AtomicBool::new(false));
     let (stop, stop_asked) = watch::channel(false);
     let (ended, has_ended) = watch::channel(None);
+    let (registered, is_registered) = watch::channel(false);
     let runtime = Arc::clone(&equipment.runtime);
-    let worker = Worker { config, equipment, stopping: Arc::clone(&stopping), stop_asked };
+    let worker = Worker { config, equipment, stopping: Arc::clone(&stopping), stop_asked, registered };
     let spawned = runtime.spawn(
         "worker",
         Box::pin(async move {
@@ -94,13 +95,14 @@ pub fn start(config: WorkerConfig, equipment: Equipment) -> WorkerHandle {
             ended.send_replace(Some(end));
         }),
     );
-    WorkerHandle { stopping, stop, has_ended, spawned }
+    WorkerHandle { stopping, stop, has_ended, is_registered, spawned }
 }
 
 pub struct WorkerHandle {
     stopping: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     has_ended: watch::Receiver<Option<End>>,
+    is_registered: watch::Receiver<bool>,
     spawned: ostler_kernel::runtime::Spawned,
 }
 
@@ -126,6 +128,12 @@ impl WorkerHandle {
         self.has_ended.wait_for(Option::is_some).await.ok().and_then(|end| *end)
     }
 
+    /// Waits until a server has registered it; false if it ended before.
+    pub fn registered(&self) -> impl Future<Output = bool> + Send + use<> {
+        let mut is_registered = self.is_registered.clone();
+        async move { is_registered.wait_for(|registered| *registered).await.is_ok() }
+    }
+
     /// As if the process were killed.
     pub fn abort(&self) {
         self.spawned.abort();
@@ -137,6 +145,7 @@ struct Worker {
     equipment: Equipment,
     stopping: Arc<AtomicBool>,
     stop_asked: watch::Receiver<bool>,
+    registered: watch::Sender<bool>,
 }
 
 /// What a worker has and does between one registration and the next.
@@ -167,6 +176,7 @@ impl Worker {
                 Err(end) => return end,
             };
             last = Some(incarnation.caller.incarnation);
+            self.registered.send_replace(true);
             let over = {
                 let mut stop_asked = self.stop_asked.clone();
                 tokio::select! {

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use ostler_server::Server;
-use ostler_worker::{Equipment, WorkerConfig, WorkerHandle, telemetry::Exporter};
+use ostler_worker::{End, Equipment, WorkerConfig, WorkerHandle, telemetry::Exporter};
 
 use super::serving::{self, Collector, Signals, StartArguments};
 use crate::{
@@ -57,7 +57,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         .telling(collector.telemetry.clone());
     let exporter = collector.start(server.figures(), app)?;
     let name = settings.text(&table::WORKER_NAME).unwrap_or_else(|| server.worker_name()).to_owned();
-    let worker = ostler_worker::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);
+    let worker = InProcess::start(WorkerConfig { name, offer: serving::offer(&settings) }, equipment);
     match settings.text(&table::LOG_FORMAT) {
         Some("text") if !arguments.quiet => say_ready(app, &server),
         _ => tracing::info!(url = server.url(), "ready"),
@@ -67,23 +67,58 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 
 async fn stay_up(
     server: Server,
-    mut worker: WorkerHandle,
+    mut worker: InProcess,
     exporter: Exporter,
     signals: &mut Signals,
 ) -> Result<Exit, CommandError> {
     let by_itself = tokio::select! {
         biased;
         () = signals.next() => false,
-        _ = worker.ended() => true,
+        () = worker.broken() => true,
     };
     let stopping = async {
-        worker.stop().await;
+        worker.handle.stop().await;
         exporter.shutdown().await;
         server.shutdown().await;
     };
     match signals.stop(stopping).await {
-        Exit::Ok if by_itself => Err(serving::superseded()),
+        Exit::Ok if by_itself => Err(CommandError::error("the worker broke off")),
         exit => Ok(exit),
+    }
+}
+
+/// The worker beside the server. Whoever registers under its name takes its runs, and no more: it goes on under another
+/// one, and the server never notices.
+struct InProcess {
+    config: WorkerConfig,
+    equipment: Equipment,
+    handle: WorkerHandle,
+}
+
+impl InProcess {
+    fn start(config: WorkerConfig, equipment: Equipment) -> Self {
+        let handle = ostler_worker::start(config.clone(), equipment.clone());
+        Self { config, equipment, handle }
+    }
+
+    /// Waits for what can't be mended.
+    async fn broken(&mut self) {
+        while self.handle.ended().await == Some(End::Superseded) {
+            let name = self.another_name();
+            tracing::warn!(
+                taken = self.config.name,
+                name,
+                "another worker has registered under the name of this one, which goes on under another; give each \
+                 worker a name of its own"
+            );
+            let config = WorkerConfig { name, offer: self.config.offer.clone() };
+            self.handle = ostler_worker::start(config, self.equipment.clone());
+        }
+    }
+
+    /// One that nobody has.
+    fn another_name(&self) -> String {
+        format!("{}-{:06x}", self.config.name, self.equipment.runtime.random() & 0xff_ffff)
     }
 }
 

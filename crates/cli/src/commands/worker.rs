@@ -71,21 +71,32 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let config = WorkerConfig { name: name.text().to_owned(), offer: serving::offer(&settings) };
     let exporter = collector.start(collector.telemetry.source(), app)?;
     let figures = show_figures(&settings, &collector, app).await?;
-    tracing::info!(worker = config.name, slots = config.offer.slots, "ready");
     if let Some(address) = figures {
         tracing::info!(url = format!("http://{address}/metrics"), "showing figures");
     }
+    let (name, slots) = (config.name.clone(), config.offer.slots);
     let mut worker = ostler_worker::start(config, equipment);
+    let registered = worker.registered();
+    let ended = async {
+        tokio::join!(say_ready(registered, &name, slots), worker.ended());
+    };
     tokio::select! {
         biased;
         () = signals.next() => {}
-        _ = worker.ended() => return Err(serving::superseded()),
+        () = ended => return Err(serving::superseded()),
     }
     let stopping = async {
         worker.stop().await;
         exporter.shutdown().await;
     };
     Ok(signals.stop(stopping).await)
+}
+
+/// Not before a server knows of it: until then it dials, and nobody gives it anything to do.
+async fn say_ready(registered: impl Future<Output = bool>, worker: &str, slots: u32) {
+    if registered.await {
+        tracing::info!(worker, slots, "ready");
+    }
 }
 
 /// Waiting helps where nobody answers, and nowhere else.

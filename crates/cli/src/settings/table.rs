@@ -126,19 +126,19 @@ settings! {
             "How long a worker that gives no sign of life stays in the list, by the server's own clock; `forever` keeps them all";
         ARCHIVE_AFTER: "archive_after", "archive-after", "OSTLER_ARCHIVE_AFTER", "DURATION", Some("never"), archive_after,
             "How long after its end a task is archived: out of lists, and still there by its name; `never` leaves that to people";
-        TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, file,
+        TLS_CERTIFICATE: "tls.certificate", "tls-certificate", "OSTLER_TLS_CERTIFICATE", "FILE", None, pem_file,
             "Serve TLS with this certificate, in PEM, those that vouch for it behind it";
-        TLS_KEY: "tls.key", "tls-key", "OSTLER_TLS_KEY", "FILE", None, file,
+        TLS_KEY: "tls.key", "tls-key", "OSTLER_TLS_KEY", "FILE", None, pem_file,
             "The key of the certificate, in PEM";
         INSECURE: "insecure", "insecure", "OSTLER_INSECURE", "", Some("false"), switch,
             "Serve other machines without TLS, because something in front of the server sees to it";
         ALLOW_ORIGIN: "allow_origin", "allow-origin", "OSTLER_ALLOW_ORIGIN", "ORIGIN,...", None, origins,
             "Other sites whose pages may call with a token, each as https://app.example; cookies count only from pages of the server's own";
-        TOKEN_FILE: "tokens.api", "token-file", "OSTLER_TOKEN_FILE", "FILE", None, file,
+        TOKEN_FILE: "tokens.api", "token-file", "OSTLER_TOKEN_FILE", "FILE", None, token_file,
             "Holds the token that clients show, the same for servers that share a store (without it, one in the data folder)";
-        SETUP_TOKEN_FILE: "tokens.setup", "setup-token-file", "OSTLER_SETUP_TOKEN_FILE", "FILE", None, file,
+        SETUP_TOKEN_FILE: "tokens.setup", "setup-token-file", "OSTLER_SETUP_TOKEN_FILE", "FILE", None, token_file,
             "Holds a token that makes the first user and nothing else; OSTLER_SETUP_TOKEN is the token itself (without either, it takes the token of clients)";
-        SECRET_KEY_FILE: "secret_key_file", "secret-key-file", "OSTLER_SECRET_KEY_FILE", "FILE", None, file,
+        SECRET_KEY_FILE: "secret_key_file", "secret-key-file", "OSTLER_SECRET_KEY_FILE", "FILE", None, key_file,
             "Holds the keys that secrets are sealed with, one to a line, the same for servers that share a store; OSTLER_SECRET_KEY is a key itself (without either, one in the data folder)";
         SESSION_TTL: "session_ttl", "session-ttl", "OSTLER_SESSION_TTL", "DURATION", Some("24h"), session_ttl,
             "A user who asks for nothing for so long has to sign in again";
@@ -172,13 +172,13 @@ settings! {
     Link {
         SERVERS: "worker.servers", "servers", "OSTLER_WORKER_SERVERS", "URL,...", None, servers,
             "The servers to dial, any of which will do; --server names one";
-        CA: "worker.ca", "ca", "OSTLER_WORKER_CA", "FILE", None, file,
+        CA: "worker.ca", "ca", "OSTLER_WORKER_CA", "FILE", None, pem_file,
             "Who vouches for the servers, in PEM (without it, whoever this machine believes)";
         METRICS_LISTEN: "worker.metrics_listen", "metrics-listen", "OSTLER_WORKER_METRICS_LISTEN", "ADDRESS", None, address,
             "Where the worker shows its own figures, at /metrics and without a token, and at /healthz that it is there (without it, nowhere)";
     }
     Shared {
-        WORKER_TOKEN_FILE: "tokens.worker", "worker-token-file", "OSTLER_WORKER_TOKEN_FILE", "FILE", None, file,
+        WORKER_TOKEN_FILE: "tokens.worker", "worker-token-file", "OSTLER_WORKER_TOKEN_FILE", "FILE", None, token_file,
             "Holds the token that workers show; a worker reads it from there too (without it, one in the data folder)";
     }
     Network {
@@ -217,7 +217,7 @@ pub fn label(text: &str) -> Option<(&str, &str)> {
 fn address(text: &str) -> Result<(), String> {
     text.parse::<SocketAddr>()
         .map(drop)
-        .map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:7070".to_owned())
+        .map_err(|_| "expected an address and a port, such as 127.0.0.1:7070".to_owned())
 }
 
 fn store(text: &str) -> Result<(), String> {
@@ -277,9 +277,21 @@ fn archive_after(text: &str) -> Result<(), String> {
     }
 }
 
-fn file(text: &str) -> Result<(), String> {
+fn token_file(text: &str) -> Result<(), String> {
+    can_be_read(text, "that holds a token")
+}
+
+fn key_file(text: &str) -> Result<(), String> {
+    can_be_read(text, "that holds keys, one to a line")
+}
+
+fn pem_file(text: &str) -> Result<(), String> {
+    can_be_read(text, "in PEM")
+}
+
+fn can_be_read(path: &str, what: &str) -> Result<(), String> {
     // It may be there and not for us to read.
-    File::open(Path::new(text)).map(drop).map_err(|error| format!("can't be read: {error}"))
+    File::open(Path::new(path)).map(drop).map_err(|error| format!("expected a file {what}: {error}"))
 }
 
 fn prices(path: &str) -> Result<(), String> {

@@ -76,9 +76,14 @@ impl Up {
 
     /// A worker alone, for the server of the folder.
     pub fn worker(folder: &Path, arguments: &[&str]) -> Self {
-        let worker = Self::spawn(folder, &["worker"], arguments);
+        let worker = Self::dialling(folder, arguments);
         worker.wait_for_line("ready");
         worker
+    }
+
+    /// The same, whether it reaches a server or not.
+    pub fn dialling(folder: &Path, arguments: &[&str]) -> Self {
+        Self::spawn(folder, &["worker"], arguments)
     }
 
     fn spawn(folder: &Path, command: &[&str], arguments: &[&str]) -> Self {
