@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use rustix::process::Signal;
-use support::Up;
+use support::{Up, ostler, run};
 
 #[test]
 fn a_secret_is_set_listed_found_and_deleted_and_never_shown() {
@@ -49,6 +49,33 @@ fn what_stands_in_a_command_is_warned_of_and_what_can_t_be_is_refused() {
     up.ostler(["secret", "set", "a", "k=***"]).failed(2, &["can't be one"]);
     up.ostler(["secret", "set", "a", "--from-file", "nowhere"]).failed(2, &["KEY=PATH"]);
     up.ostler(["secret", "set", "a", "--from-file", "k=/nowhere/at/all"]).failed(1, &["/nowhere/at/all"]);
+}
+
+#[test]
+fn a_backup_is_put_in_place_once_its_key_is_there() {
+    let up = Up::start();
+    up.ostler_with("hush-hush-123", ["secret", "set", "a", "--from-stdin"]).ok();
+    up.ostler(["backup", "b.db"]).ok();
+    let (backup, key) = (up.folder().join("b.db"), up.folder().join(".ostler/secret-key"));
+    let fresh = tempfile::tempdir().unwrap();
+    let restore = ["--restore", backup.to_str().unwrap()];
+    for _ in 0..2 {
+        let mut start = ostler(fresh.path());
+        run(start.args(["up", "--listen", "127.0.0.1:0"]).args(restore))
+            .failed(1, &["is not the one that this store's secrets are sealed with", "--secret-key-file"]);
+    }
+    let left: Vec<_> =
+        fs::read_dir(fresh.path().join(".ostler")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "token" || name == "worker-token"), "{left:?}");
+    let with_key = [&restore[..], &["--secret-key-file", key.to_str().unwrap()]].concat();
+    let restored = Up::start_in(fresh.path(), &with_key);
+    assert!(restored.ostler(["secret", "check", "a"]).ok().starts_with("found"));
+    assert_eq!(restored.stop().code(), Some(0));
+    // Without the flag again, and then with the key where it is looked for.
+    run(ostler(fresh.path()).args(["up", "--listen", "127.0.0.1:0"])).failed(1, &["--secret-key-file"]);
+    fs::copy(&key, fresh.path().join(".ostler/secret-key")).unwrap();
+    let restored = Up::start_in(fresh.path(), &[]);
+    assert!(restored.ostler(["secret", "check", "a"]).ok().starts_with("found"));
 }
 
 #[test]

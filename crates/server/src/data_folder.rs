@@ -34,6 +34,26 @@ pub fn backup_file(data: &Path, random: u64) -> PathBuf {
     data.join(format!("{BACKUP}{random:016x}"))
 }
 
+/// A copy of a store that is looked at and not kept, with what SQLite puts beside it.
+pub struct Copy(PathBuf);
+
+impl Copy {
+    pub fn at(data: &Path, random: u64) -> Self {
+        Self(backup_file(data, random))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let (Some(folder), Some(name)) = (self.0.parent(), self.0.file_name()) else { return };
+        sweep_those_with(folder, &name.to_string_lossy());
+    }
+}
+
 /// Makes the folder, for its owner only: it holds what people told their agents.
 pub fn create(data: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)
@@ -41,8 +61,12 @@ pub fn create(data: &Path) -> io::Result<()> {
 
 /// Removes copies that a crash left behind. To be called by who holds the store.
 pub fn sweep(data: &Path) {
+    sweep_those_with(data, BACKUP);
+}
+
+fn sweep_those_with(data: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(data) else { return };
-    let leftovers = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(BACKUP));
+    let leftovers = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
     for leftover in leftovers {
         if let Err(error) = fs::remove_file(leftover.path()) {
             telemetry::not_removed("a copy of the store", &error);

@@ -9,7 +9,7 @@ use std::{
 use ostler_control::secrets::{Key, KeyError, KeyRing, Redactor};
 use ostler_kernel::Runtime;
 
-use crate::{ServerConfig, data_folder};
+use crate::{ServerConfig, data_folder, telemetry};
 
 #[derive(Debug, Clone)]
 pub enum KeySource {
@@ -44,6 +44,26 @@ impl KeySource {
         };
         hide(&ring, &config.redactor);
         Ok(ring)
+    }
+
+    /// Whether they would be made by reading them.
+    pub fn is_to_be_made(&self) -> bool {
+        match self {
+            Self::Environment | Self::File(_) => false,
+            Self::DataFolder(path) => !path.exists(),
+        }
+    }
+
+    /// Takes a key away that nothing was sealed with: it would stand in the way of the right one.
+    pub fn unmake(&self) {
+        match self {
+            Self::Environment | Self::File(_) => {}
+            Self::DataFolder(path) => {
+                if let Err(error) = fs::remove_file(path) {
+                    telemetry::not_removed("a key that fits nothing", &error);
+                }
+            }
+        }
     }
 
     /// The keys that somebody gave us, unless they are ours to make.

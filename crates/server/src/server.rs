@@ -125,14 +125,29 @@ pub async fn start(config: ServerConfig, runtime: Arc<dyn Runtime>) -> Result<Se
     data_folder::create(&data).map_err(failed)?;
     let (token, worker_token) = tokens(&config, &*runtime)?;
     let key_source = KeySource::of(&config);
+    let keys_are_new = key_source.is_to_be_made();
     let keys = key_source.read(&config, &*runtime);
     let keys = keys.map_err(|error| StartError::SecretKey { place: key_source.to_string(), error })?;
+    // One that was made just now opens nothing that was there before.
+    let wrong_keys = |error| {
+        if keys_are_new {
+            key_source.unmake();
+        }
+        wrong_keys(&key_source, error)
+    };
     let sign_ins = SignIns::new(tls.is_some(), config.session_ttl, setup_token(&config)?, &*runtime);
+    // Before anything is put in place: whoever comes back with the right keys restores it then.
+    let rehearsed = Opened::rehearsed(&config, &*runtime).await.map_err(|error| open_failed(&data, error))?;
+    if let Some(rehearsal) = rehearsed {
+        let store = Arc::clone(&rehearsal.store) as _;
+        let control = Control::new(store, Arc::clone(&runtime), of_control(&config, keys.clone()));
+        control.check_secret_keys().await.map_err(&wrong_keys)?;
+    }
     let store = Opened::open(&config, &runtime).await.map_err(|error| open_failed(&data, error))?;
     data_folder::sweep(&data);
     let worker_name = worker_name(&store, &data, &*runtime).map_err(failed)?;
     let control = Control::new(store.port(), Arc::clone(&runtime), of_control(&config, keys));
-    control.check_secret_keys().await.map_err(|error| wrong_keys(&key_source, error))?;
+    control.check_secret_keys().await.map_err(&wrong_keys)?;
     control.prepare().await.map_err(no_quotas)?;
     let background = control.start();
     let (phase, phases) = watch::channel(Phase::Serving);

@@ -91,6 +91,12 @@ pub enum StoreOpenError {
     Restore(#[source] RestoreError),
 }
 
+/// A backup as the store that it would be. The copy goes last.
+pub struct Rehearsal {
+    pub store: Arc<SqliteStore>,
+    _copy: data_folder::Copy,
+}
+
 /// A store that is open.
 #[derive(Clone)]
 pub enum Opened {
@@ -123,6 +129,29 @@ impl Opened {
             Ok(Self::Sqlite(Arc::new(SqliteStore::open(&path)?)))
         });
         opened.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+    }
+
+    /// The backup that would be put in place, restored to a copy of its own that goes when this is dropped. None if there is
+    /// no backup, or if it can't come in place anyway: who restores it says why.
+    pub async fn rehearsed(
+        config: &ServerConfig,
+        runtime: &dyn Runtime,
+    ) -> Result<Option<Rehearsal>, StoreOpenError> {
+        let path = match &config.store {
+            StoreAddress::DataFolder => data_folder::store_file(&config.data),
+            StoreAddress::Sqlite(path) => path.clone(),
+            StoreAddress::Postgres(_) => return Ok(None),
+        };
+        let Some(backup) = config.restore.clone() else { return Ok(None) };
+        if path.exists() && !config.force_restore {
+            return Ok(None);
+        }
+        let copy = data_folder::Copy::at(&config.data, runtime.random());
+        let restored = tokio::task::spawn_blocking(move || {
+            restore(&backup, copy.path(), true).map_err(StoreOpenError::Restore)?;
+            Ok(Some(Rehearsal { store: Arc::new(SqliteStore::open(copy.path())?), _copy: copy }))
+        });
+        restored.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     }
 
     pub fn port(&self) -> Arc<dyn Store> {

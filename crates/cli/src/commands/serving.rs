@@ -98,8 +98,8 @@ pub async fn start_server(
                  free port",
             ),
             StartError::WrongSecretKey { .. } => said.with_remedy(
-                "give --secret-key-file the key of the server that kept them: in the file `secret-key` of its data \
-                 folder, or wherever its own --secret-key-file is",
+                "give --secret-key-file the key of the server that kept them, or copy it to this data folder: it is in the \
+                 file `secret-key` of its own, or wherever its --secret-key-file is",
             ),
             StartError::NotLoopback { .. }
             | StartError::SecretKey { .. }
@@ -183,7 +183,6 @@ pub fn superseded() -> CommandError {
     CommandError::new(Exit::Superseded, "the worker stopped: another one has registered under its name")
         .with_remedy(
             "give each worker a name of its own: leave out --worker-name (OSTLER_WORKER_NAME), and on a copy of another \
-             machine remove the file `worker-name` of its data folder (after `ostler up`: `worker`); or stop the \
-             other one, and start this one again",
+             machine remove the file `worker-name` of its data folder; or stop the other one, and start this one again",
         )
 }
