@@ -1,5 +1,5 @@
 //! Columns of text: aligned, three blanks apart, no lines drawn. On a terminal they fit its width: the widest give way,
-//! and where that is not enough, the last are left out.
+//! then long names are cut, then the last columns are left out; how something stands is the last to go.
 
 use crate::{
     paint::{Paint, Tone},
@@ -14,8 +14,17 @@ const NARROWEST: usize = 12;
 /// Where no column is left that could be left out.
 const LAST_RESORT: usize = 4;
 
-/// What people copy from a table, and cut off would be good for nothing.
-const WHOLE: [&str; 3] = ["NAMESPACE", "NAME", "UID"];
+/// What people copy from a table: they give way after everything else.
+const NAMES: [&str; 2] = ["NAMESPACE", "NAME"];
+
+/// So much of a long name is left before a column is left out for it.
+const NAME_AT_LEAST: usize = 32;
+
+/// Cut off it would be good for nothing.
+const UID: &str = "UID";
+
+/// How something stands: what people look at a table for.
+const STANDING: [&str; 3] = ["STATE", "STATUS", "PHASE"];
 
 /// So many columns are shown however narrow it is: a name, and one thing about it.
 const FEWEST: usize = 2;
@@ -48,19 +57,38 @@ impl Table {
 
     /// All lines, the head first. Without room, every cell is shown whole.
     pub fn lines(&self, paint: Paint, room: Option<Room>) -> Vec<String> {
-        let widths = self.widths(room);
-        let head: Vec<Cell> = self.head.iter().map(|title| Cell::toned(*title, Tone::Strong)).collect();
-        std::iter::once(&head).chain(&self.rows).map(|row| line(row, &widths, paint, room)).collect()
+        self.lines_in(&self.widths(room), paint, room)
     }
 
-    /// The last row alone, in columns that an earlier table had; they grow where they have to, as far as there is room.
+    /// The same in columns of these widths.
+    pub fn lines_in(&self, widths: &[usize], paint: Paint, room: Option<Room>) -> Vec<String> {
+        let head: Vec<Cell> = self.head.iter().map(|title| Cell::toned(*title, Tone::Strong)).collect();
+        std::iter::once(&head).chain(&self.rows).map(|row| line(row, widths, paint, room)).collect()
+    }
+
+    /// The last row alone, in columns that an earlier table had. They grow with it as long as there is room; a row that is
+    /// too long for that is fitted by itself, and those behind it have the columns they had.
     pub fn next_line(&self, widths: &mut Vec<usize>, paint: Paint, room: Option<Room>) -> Option<String> {
         let row = self.rows.last()?;
-        grow(widths, row);
-        if let Some(room) = room {
-            *widths = self.fitted(widths, room.columns);
-        }
-        Some(line(row, widths, paint, room))
+        let mut grown = widths.clone();
+        grow(&mut grown, row);
+        let Some(Room { columns, .. }) = room.filter(|room| taken(&grown) > room.columns) else {
+            *widths = grown;
+            return Some(line(row, widths, paint, room));
+        };
+        let mut own = vec![0; widths.len()];
+        grow(&mut own, row);
+        let mut own = self.fitted(&own, columns);
+        widen(&mut own, widths.iter().copied(), columns);
+        Some(line(row, &own, paint, room))
+    }
+
+    /// For rows that are still to come: as wide as such columns usually are, if there is room.
+    pub fn steady_widths(&self, room: Option<Room>) -> Vec<usize> {
+        let mut widths = self.widths(room);
+        let usual = self.head.iter().map(|title| usual_width(title));
+        widen(&mut widths, usual, room.map_or(usize::MAX, |room| room.columns));
+        widths
     }
 
     /// Of the columns that are shown: there may be fewer than the table has.
@@ -80,32 +108,69 @@ impl Table {
 
     /// As many columns as there is room for, from the first on.
     fn fitted(&self, wanted: &[usize], columns: usize) -> Vec<usize> {
+        let standing = self.head.iter().position(|title| STANDING.contains(title));
+        let needed = standing.map_or(FEWEST, |place| FEWEST.max(place + 1));
         let mut shown = wanted.len();
         loop {
             let mut widths = wanted.iter().take(shown).copied().collect::<Vec<_>>();
-            if self.squeeze(&mut widths, columns, NARROWEST) {
+            let others_first = self.squeeze(&mut widths, columns, NARROWEST, usize::MAX);
+            if others_first || self.squeeze(&mut widths, columns, NARROWEST, NAME_AT_LEAST) {
                 return widths;
             }
-            if shown <= FEWEST {
-                self.squeeze(&mut widths, columns, LAST_RESORT);
+            let is_needed = shown <= needed;
+            if is_needed && self.squeeze(&mut widths, columns, NARROWEST, NARROWEST)
+                || is_needed && self.squeeze(&mut widths, columns, LAST_RESORT, LAST_RESORT)
+                || shown <= FEWEST
+            {
                 return widths;
             }
             shown -= 1;
         }
     }
 
-    /// The widest column gives way first; what is copied and what is narrow anyway never. Whether it was enough.
-    fn squeeze(&self, widths: &mut [usize], columns: usize, narrowest: usize) -> bool {
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > columns {
-            let titled = widths.iter_mut().zip(&self.head);
-            let others = titled.filter(|(width, title)| **width > narrowest && !WHOLE.contains(title));
-            match others.map(|(width, _)| width).max() {
+    /// The widest column gives way first, as far as it may: a name to another width than what is no name. Whether it was
+    /// enough.
+    fn squeeze(&self, widths: &mut [usize], columns: usize, narrowest: usize, of_names: usize) -> bool {
+        while taken(widths) > columns {
+            let may_give = |title: &str, width: usize| match title {
+                UID => false,
+                name if NAMES.contains(&name) => width > of_names,
+                _ => width > narrowest,
+            };
+            let titled = widths.iter_mut().zip(&self.head).filter(|(width, title)| may_give(title, **width));
+            match titled.map(|(width, _)| width).max() {
                 Some(widest) => *widest -= 1,
                 None => return false,
             }
         }
         true
+    }
+}
+
+/// A whole line of columns of these widths.
+fn taken(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+/// The first ones first, as far as there is room.
+fn widen(widths: &mut [usize], wanted: impl IntoIterator<Item = usize>, columns: usize) {
+    let mut free = columns.saturating_sub(taken(widths));
+    for (width, wanted) in widths.iter_mut().zip(wanted) {
+        let more = wanted.saturating_sub(*width).min(free);
+        *width += more;
+        free -= more;
+    }
+}
+
+/// The name of a task that was given none fits, and the longest of the usual states.
+fn usual_width(title: &str) -> usize {
+    match title {
+        "NAMESPACE" => 12,
+        "NAME" => 28,
+        "SUBJECT" => 12,
+        "STATE" | "STATUS" | "PHASE" => 9,
+        "AGE" => 4,
+        _ => 0,
     }
 }
 
@@ -189,10 +254,10 @@ mod tests {
         let lines = table.lines(Paint::new(false), at(80));
         assert!(lines[1].ends_with("running") && lines[1].contains(name), "{lines:?}");
         assert_eq!(table.left_out(at(80)), ["UID", "LABELS"]);
-        assert_eq!(table.left_out(at(105)), ["LABELS"]);
-        assert!(table.lines(Paint::new(false), at(105))[1].ends_with(uid));
+        assert_eq!(table.left_out(at(101)), ["LABELS"]);
+        assert!(table.lines(Paint::new(false), at(101))[1].ends_with(uid));
         assert!(table.left_out(at(200)).is_empty() && table.left_out(None).is_empty());
-        assert_eq!(table.left_out(at(20)).len(), 3, "a name and one thing about it are always shown");
+        assert_eq!(table.left_out(at(20)), ["UID", "LABELS"], "the state is the last to go");
     }
 
     #[test]
@@ -203,5 +268,55 @@ mod tests {
         table.row(["a-long-name".into(), "succeeded".into(), "1s".into()]);
         let line = table.next_line(&mut widths, Paint::new(false), room);
         assert_eq!(line.as_deref(), Some("a-long-name   succeeded   1s"));
+    }
+
+    const TASKS: [&str; 6] = ["NAME", "SUBJECT", "STATE", "STEP", "AGE", "TOKENS"];
+
+    fn task(name: &str) -> Table {
+        let mut table = Table::new(TASKS);
+        table.row([name, "porter", "succeeded", "0", "3s", "66"].map(Cell::new));
+        table
+    }
+
+    #[test]
+    fn a_long_name_is_cut_before_a_column_is_left_out() {
+        let room = Some(Room { columns: 80, ellipsis: "…" });
+        let table = task(&"n".repeat(70));
+        assert!(table.left_out(room).is_empty());
+        let lines = table.lines(Paint::new(false), room);
+        assert!(lines[1].contains("nnn…   porter    succeeded   0 "), "{lines:?}");
+        assert!(lines.iter().all(|line| text::width(line) <= 80), "{lines:?}");
+        for columns in 20..200 {
+            let room = Some(Room { columns, ellipsis: "…" });
+            let lines = table.lines(Paint::new(false), room);
+            assert!(lines[0].contains("STA") && lines[1].contains("suc"), "{columns}: {lines:?}");
+            assert!(lines.iter().all(|line| text::width(line) <= columns), "{columns}: {lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_costs_later_rows_nothing() {
+        let room = Some(Room { columns: 80, ellipsis: "…" });
+        let mut widths = Table::new(TASKS).steady_widths(room);
+        let mut next = |name: &str| task(name).next_line(&mut widths, Paint::new(false), room).unwrap();
+        let before = next("breakfast");
+        let long = next(&"n".repeat(70));
+        assert!(long.contains("…   porter") && long.contains("succeeded   0 "), "{long}");
+        assert!(text::width(&long) <= 80, "{long}");
+        assert_eq!(next("breakfast"), before);
+    }
+
+    #[test]
+    fn the_head_of_a_watch_stands_above_the_rows_that_come() {
+        for room in [None, Some(Room { columns: 80, ellipsis: "…" })] {
+            let empty = Table::new(TASKS);
+            let mut widths = empty.steady_widths(room);
+            let head = empty.lines_in(&widths, Paint::new(false), room).remove(0);
+            for name in ["a", "porter-01m7p7f9feewrvwbz4"] {
+                let line = task(name).next_line(&mut widths, Paint::new(false), room).unwrap();
+                assert_eq!(head.find("STATE"), line.find("succeeded"), "{head}\n{line}");
+                assert_eq!(head.find("AGE"), line.find("3s"), "{head}\n{line}");
+            }
+        }
     }
 }

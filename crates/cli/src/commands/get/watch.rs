@@ -96,9 +96,9 @@ impl Rows<'_> {
         }
         let table = columns::table(self.kind, &objects, self.look());
         let (paint, room) = (self.app.output.paint(), self.app.output.room());
-        self.widths = table.widths(room);
+        self.widths = table.steady_widths(room);
         self.app.output.note_left_out(&table, room);
-        self.app.output.lines(&table.lines(paint, room))
+        self.app.output.lines(&table.lines_in(&self.widths, paint, room))
     }
 
     fn take(&mut self, change: &Change) -> Result<(), CommandError> {

@@ -53,9 +53,9 @@ impl Rows<'_> {
         }
         let table = table(&tasks, &steps(self.client, &tasks).await, self.look());
         let (paint, room) = (self.app.output.paint(), self.app.output.room());
-        self.widths = table.widths(room);
+        self.widths = table.steady_widths(room);
         self.app.output.note_left_out(&table, room);
-        self.app.output.lines(&table.lines(paint, room))?;
+        self.app.output.lines(&table.lines_in(&self.widths, paint, room))?;
         self.seen.extend(tasks.into_iter().map(|task| (key(&task), task)));
         Ok(())
     }
