@@ -17,7 +17,7 @@ use crate::{
     text,
 };
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Graph {
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
@@ -74,6 +74,38 @@ impl Graph {
     pub fn single(name: &str) -> Self {
         let node = Node { name: name.to_owned(), notes: Vec::new(), tone: Tone::Plain };
         Self { nodes: vec![node], edges: Vec::new() }
+    }
+
+    /// Who handed the work to whom, as `(from, to)` in order; the first has it from nobody that is drawn.
+    pub fn of_messages(handed: &[(&str, &str)]) -> Self {
+        let mut graph = Self::default();
+        for (from, to) in handed {
+            let to = graph.number(to).unwrap_or_else(|| {
+                graph.nodes.extend(Self::single(to).nodes);
+                graph.nodes.len() - 1
+            });
+            let from = graph.number(from).filter(|from| *from != to);
+            let drawn = from.map(|from| edge(from, to)).filter(|edge| !graph.edges.contains(edge));
+            graph.edges.extend(drawn);
+        }
+        graph.find_back_edges();
+        graph
+    }
+
+    /// Whether work that was handed on so went along this graph, and, where it has come to its end, to an end of it.
+    pub fn went(&self, handed: &[(&str, &str)], is_through: bool) -> bool {
+        let leads = |from, to| self.edges.iter().any(|edge| (edge.from, edge.to) == (from, to));
+        let is_first = |node| !self.edges.iter().any(|edge| edge.to == node && !edge.is_back);
+        let is_last = |node| !self.edges.iter().any(|edge| edge.from == node && !edge.is_back);
+        let fits = |(place, (from, to)): (usize, &(&str, &str))| match (self.number(from), self.number(to)) {
+            (_, None) => false,
+            (None, Some(to)) => place == 0 && is_first(to),
+            (Some(from), Some(to)) => leads(from, to),
+        };
+        let end = handed.last().and_then(|(_, to)| self.number(to));
+        handed.iter().enumerate().all(fits)
+            && !self.nodes.is_empty()
+            && (!is_through || end.is_none_or(is_last))
     }
 
     pub fn number(&self, name: &str) -> Option<usize> {

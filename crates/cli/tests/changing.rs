@@ -74,10 +74,10 @@ case $n in
 esac"#;
     assert_eq!(edit(&fake, script).ok(), "agent/hello edited\n");
     let seen = fs::read_to_string(fake.folder().join("editor.seen.2")).unwrap();
-    assert!(seen.starts_with("#: this can't be stored:\n#:   line:"), "{seen}");
+    assert!(seen.starts_with("#: this can't be stored:\n#:   /"), "{seen}");
     assert!(seen.contains("did you mean \"model_ref\"?") && seen.contains("model_rf: mock"), "{seen}");
     // The line it names is the line it is on.
-    let told: usize = seen.split("line:").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+    let told: usize = seen.split(".yaml:").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
     assert!(seen.lines().nth(told - 1).unwrap().contains("model_rf"), "{told}: {seen}");
     let sent: Vec<Asked> = fake.asked.try_iter().filter(|asked| asked.line.starts_with("PUT")).collect();
     assert_eq!(sent.len(), 1, "what is wrong is not sent");
@@ -90,6 +90,34 @@ fn who_leaves_a_mistake_as_it_is_is_told_and_loses_nothing() {
     let edited = edit(&fake, "sed -i 's/model_ref/model_rf/' \"$1\"");
     edited.failed(1, &["nothing was stored", "did you mean \"model_ref\"?"]);
     assert_eq!(left(&fake), 1, "what was written is kept");
+    let kept = edited.stderr.lines().find_map(|line| line.trim().strip_prefix("what you wrote is in "));
+    let kept = kept.unwrap_or_else(|| panic!("{edited:?}"));
+    let text = fs::read_to_string(kept).unwrap();
+    let place = edited.stderr.split(&format!("{kept}:")).nth(1).unwrap_or_else(|| panic!("{edited:?}"));
+    let line: usize = place.split(':').next().unwrap().parse().unwrap();
+    assert!(text.lines().nth(line - 1).unwrap().contains("model_rf"), "{line}: {text}");
+}
+
+#[test]
+fn an_edit_of_the_name_says_that_it_renames() {
+    let fake = Fake::start(|asked| match &asked.line {
+        line if line.starts_with("GET") => ok(&agent("hello", 7, "Greet.")),
+        _ => ok(&agent("hello2", 8, "Greet.")),
+    });
+    let edited = edit(&fake, "sed -i 's/name: hello/name: hello2/' \"$1\"");
+    assert_eq!(edited.ok(), "agent/hello renamed to hello2\n");
+}
+
+#[test]
+fn an_edit_that_somebody_else_came_before_is_kept_where_it_says() {
+    let fake = Fake::start(|asked| match asked.line.starts_with("GET") {
+        true => ok(&agent("hello", 7, "Greet.")),
+        false => problem(409, "conflict", "the Agent \"hello\" has changed"),
+    });
+    let edited = edit(&fake, "sed -i 's/Greet/Wave/' \"$1\"");
+    edited.failed(1, &["nothing was stored", "somebody else has changed it", "what you wrote is in /"]);
+    let kept = edited.stderr.lines().find_map(|line| line.trim().strip_prefix("what you wrote is in "));
+    assert!(fs::read_to_string(kept.unwrap()).unwrap().contains("Wave."), "{edited:?}");
 }
 
 #[test]
@@ -283,6 +311,32 @@ fn the_graph_of_a_task_shows_what_each_agent_has_done() {
     for part in ["│ researcher  ├──▶│ writer", "│ done, 2.00s │", "│ tries again, 2.00s │", "│ not yet │"]
     {
         assert!(drawn.stdout.contains(part), "no {part:?} in {}", drawn.stdout);
+    }
+}
+
+#[test]
+fn the_graph_of_a_task_is_of_those_who_did_it_whatever_the_system_is_now() {
+    let system = |agents: &Value| {
+        ok(&json!({"apiVersion": "ostler.dev/v1", "kind": "AgentSystem",
+            "metadata": {"name": "report", "namespace": "default"}, "spec": {"agents": agents}}))
+    };
+    let is_system = |asked: &Asked| asked.line.starts_with("GET /v1/agent-systems/report");
+    let changed = Fake::start(move |asked| match is_system(asked) {
+        true => system(&json!(["writer", "proofreader"])),
+        false => pipeline(asked),
+    });
+    let gone = Fake::start(move |asked| match is_system(asked) {
+        true => problem(404, "not_found", "there is no such system"),
+        false => pipeline(asked),
+    });
+    for (fake, became) in [(changed, "has changed since"), (gone, "is gone")] {
+        let drawn = fake.ostler(["graph", "task/t"]);
+        for part in ["│ researcher  ├──▶│ writer", "│ done, 2.00s │", "│ tries again, 2.00s │"]
+        {
+            assert!(drawn.ok().contains(part), "no {part:?} in {}", drawn.stdout);
+        }
+        assert!(!drawn.stdout.contains("proofreader"), "{drawn:?}");
+        assert!(drawn.stderr.contains(&format!("system/report {became}")), "{drawn:?}");
     }
 }
 

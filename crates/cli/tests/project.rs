@@ -154,6 +154,38 @@ fn several_are_shown_by_name_and_what_is_missing_is_told() {
 }
 
 #[test]
+fn a_name_that_stands_in_the_wrong_place_is_told_where_it_belongs() {
+    let up = Up::with_hello();
+    assert!(up.ostler(["secret", "list"]).ok().is_empty(), "no head above nothing");
+    assert!(up.ostler(["secret", "list"]).stderr.contains("no secrets in namespace default"));
+    up.ostler(["run", "hello", "hi", "--name", "one", "--session", "room-12"]).ok();
+    for verb in ["get", "describe"] {
+        up.ostler([verb, "session", "room-12"]).failed(1, &["no Session", "ostler get sessions --live"]);
+        up.ostler([verb, "hello"]).failed(2, &["there is no kind \"hello\"", "did you mean agent/hello?"]);
+    }
+    up.ostler(["describe", "agnets"]).failed(2, &["did you mean agents?"]);
+    up.ostler(["logs", "hello"]).failed(1, &["there is no task \"hello\"", "`ostler logs agent/hello`"]);
+    up.ostler(["logs", "-f", "hello"]).failed(1, &["`ostler logs agent/hello`"]);
+    up.ostler(["graph", "one"]).failed(1, &["there is no AgentSystem \"one\"", "`ostler graph task/one`"]);
+    up.ostler(["delete", "worker", "local"]).failed(2, &["`ostler cordon local`", "`ostler drain local`"]);
+    for verb in ["apply", "diff"] {
+        let without = up.ostler([verb]);
+        assert!(
+            without.stderr.contains("--file <FILE>|FILE") || without.stderr.contains("FILE|--file <FILE>")
+        );
+    }
+}
+
+#[test]
+fn a_task_for_a_system_without_its_agent_is_told_who_names_it() {
+    let up = Up::with_hello();
+    up.apply("kind: AgentSystem\nmetadata: {name: report}\nspec: {agents: [hello]}\n").ok();
+    up.ostler(["delete", "agent", "hello"]).ok();
+    up.ostler(["run", "system/report", "hi"])
+        .failed(1, &["system \"report\" names the Agent \"hello\", which doesn't exist; apply it first"]);
+}
+
+#[test]
 fn a_project_is_deleted_as_it_was_applied() {
     let up = Up::start();
     up.ostler(["init", "p"]).ok();

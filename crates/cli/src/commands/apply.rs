@@ -5,6 +5,7 @@ mod parts;
 
 use std::path::PathBuf;
 
+use clap::ArgGroup;
 use ostler_client::{Client, ClientError, Writing};
 use ostler_spec::{Origin, Resource, Spec, TaskMode};
 use serde_json::Value;
@@ -25,10 +26,10 @@ use crate::{
 /// A namespace that a manifest writes counts, and -n refuses what writes another. What writes none goes to that of -n, or of
 /// the profile.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("manifests").args(["paths", "files"]).required(true).multiple(true))]
 pub struct Arguments {
     /// A manifest, a folder of them and of further folders (*.yaml, *.yml, *.json), or - for stdin
-    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "paths")]
+    #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// The same, without the flag

@@ -92,6 +92,15 @@ async fn delete(
     app: &App,
 ) -> Result<(), CommandError> {
     let (title, name) = (target.title(), target.name.as_deref().unwrap_or_default());
+    if target.kind == Kind::Worker {
+        return Err(CommandError::new(
+            Exit::Usage,
+            "a worker registers itself when it starts, and is not deleted",
+        )
+        .with_remedy(format!(
+            "`ostler cordon {name}` gives it no new runs, `ostler drain {name}` takes those it has too"
+        )));
+    }
     let done = match (target.kind, arguments.dry_run) {
         (Kind::Task, _) => match client.get(target.kind, name).await {
             Ok(task) if !is_template(&task) && !has_ended(&task) => return Err(under_way(&title)),

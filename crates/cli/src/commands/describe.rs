@@ -36,7 +36,11 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
-    for (place, target) in targets(&arguments.what)?.iter().enumerate() {
+    let wanted = match targets(&arguments.what) {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(missing::explain_kind(app, &arguments.what, error).await),
+    };
+    for (place, target) in wanted.iter().enumerate() {
         let Some(name) = &target.name else {
             let message = format!("which {}? Give its name", target.kind.singular());
             return Err(CommandError::new(Exit::Usage, message));

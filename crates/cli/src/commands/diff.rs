@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ArgGroup;
 use ostler_client::{Client, Writing};
 use ostler_spec::Resource;
 
@@ -20,10 +21,10 @@ use crate::{
 /// The server says what it would store, and nothing is written. Ends with 0 if nothing would change, with 1 if something
 /// would, and with 2 or more where other commands end with 1 or more.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("manifests").args(["paths", "files"]).required(true).multiple(true))]
 pub struct Arguments {
     /// A manifest, a folder of them and of further folders (*.yaml, *.yml, *.json), or - for stdin
-    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "paths")]
+    #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
     /// The same, without the flag

@@ -65,8 +65,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     }
     let mut session = Session::begin(app, &target, document::with_version(&object))?;
     let done = talk(app, &client, &target, &name, &mut session).await;
-    session.end(done.is_ok());
-    done.map(|()| Exit::Ok)
+    session.end(done)?;
+    Ok(Exit::Ok)
 }
 
 /// Goes on until what was written is stored, or nothing is to be.
@@ -82,7 +82,7 @@ async fn talk(
             app.output.note(format!("{} unchanged", target.title()));
             return Ok(());
         };
-        let manifest = match read(target.kind, &text) {
+        let manifest = match read(target.kind, &session.path(), &text) {
             Ok(manifest) => manifest,
             Err(mistakes) => {
                 session.refuse("this can't be stored:", mistakes)?;
@@ -91,17 +91,20 @@ async fn talk(
         };
         match store(client, target.kind, name, &manifest).await {
             Ok(stored) => {
-                app.output.data(format!("{}/{} edited", target.kind.singular(), name_of(&stored)))?;
-                return Ok(());
+                let outcome = match name_of(&stored) {
+                    same if same == name => format!("{} edited", target.title()),
+                    other => format!("{} renamed to {other}", target.title()),
+                };
+                return app.output.data(outcome);
             }
             Err(error) => reconsider(client, target.kind, name, session, error).await?,
         }
     }
 }
 
-/// The one object of this kind that the text must hold, or what is wrong with it.
-fn read(kind: Kind, text: &str) -> Result<Value, Vec<String>> {
-    let resources = ostler_spec::parse("line", text).map_err(below_its_words)?;
+/// The one object of this kind that the text in the file must hold, or what is wrong with it.
+fn read(kind: Kind, file: &str, text: &str) -> Result<Value, Vec<String>> {
+    let resources = ostler_spec::parse(file, text).map_err(below_its_words)?;
     match &resources[..] {
         [one] if one.kind() == kind => serde_json::to_value(one).map_err(|error| vec![error.to_string()]),
         [one] => Err(vec![format!("it is a {} now, expected a {kind}", one.kind())]),

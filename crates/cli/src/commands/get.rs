@@ -94,7 +94,10 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         }
         _ => {}
     }
-    let wanted = targets(&arguments.what)?;
+    let wanted = match targets(&arguments.what) {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(missing::explain_kind(app, &arguments.what, error).await),
+    };
     arguments.check(&wanted)?;
     match &wanted[..] {
         [one] if arguments.watch => watch::run(&arguments, one, &client, app).await,

@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ostler_client::{Client, MessageView, TaskView};
 use ostler_spec::{Kind, Resource, Spec};
+use serde_json::Value;
 
-use super::{missing::or_explain, target::Target};
+use super::{
+    missing::{or_explain, or_offer},
+    target::Target,
+};
 use crate::{
     app::App,
     clock,
@@ -20,8 +24,8 @@ use crate::{
 
 /// Draws a system: its agents, and where the work of each goes
 ///
-/// Of a task it also tells what each agent has done so far. With -f the system comes from a file, and no server is
-/// needed.
+/// Of a task it tells what each agent has done so far, in the line in which they did it, whatever the system is by now. With
+/// -f the system comes from a file, and no server is needed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -71,7 +75,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         Kind::AgentSystem => show(app, &name, &of_system(&client, &name).await?, format)?,
         Kind::Task => {
             let task = or_explain(&client, Kind::Task, &name, client.task(&name).await).await?;
-            show(app, &name, &of_task(&client, &task).await?, format)?;
+            show(app, &name, &of_task(&client, &task, app).await?, format)?;
         }
         kind => {
             let message = format!("{} have no graph", kind.plural());
@@ -102,7 +106,10 @@ fn from_files(arguments: &Arguments, app: &App) -> Result<Exit, CommandError> {
 
 async fn of_system(client: &Client, name: &str) -> Result<Graph, CommandError> {
     let object = client.get(Kind::AgentSystem, name).await;
-    let object = or_explain(client, Kind::AgentSystem, name, object).await?;
+    system_graph(or_offer(client, (Kind::AgentSystem, name), (Kind::Task, "graph"), object).await?)
+}
+
+fn system_graph(object: Value) -> Result<Graph, CommandError> {
     let unknown = |why: String| CommandError::error(format!("the system can't be understood: {why}"));
     let resource: Resource = serde_json::from_value(object).map_err(|error| unknown(error.to_string()))?;
     match &resource.spec {
@@ -111,8 +118,9 @@ async fn of_system(client: &Client, name: &str) -> Result<Graph, CommandError> {
     }
 }
 
-/// The graph of the task's system with what each agent has done.
-async fn of_task(client: &Client, task: &TaskView) -> Result<Graph, CommandError> {
+/// The graph of the task's system with what each agent has done. A system may be another one by now, or gone: then those are
+/// drawn that worked on the task.
+async fn of_task(client: &Client, task: &TaskView, app: &App) -> Result<Graph, CommandError> {
     let home = client.clone().in_namespace(&task.metadata.namespace);
     let Some(system) = &task.spec.system else {
         let mut graph = Graph::single(&task.spec.agent);
@@ -120,8 +128,19 @@ async fn of_task(client: &Client, task: &TaskView) -> Result<Graph, CommandError
         graph.nodes[0].tone = Tone::of_state(&task.status.state);
         return Ok(graph);
     };
-    let mut graph = of_system(&home, system).await?;
     let messages = home.messages(&task.metadata.uid).await?;
+    let handed: Vec<(&str, &str)> =
+        messages.iter().map(|it| (it.from_agent.as_str(), it.to_agent.as_str())).collect();
+    let (mut graph, became) = match home.get(Kind::AgentSystem, system).await {
+        Ok(object) => (system_graph(object)?, "has changed since"),
+        Err(error) if error.code() == Some("not_found") => (Graph::default(), "is gone"),
+        Err(error) => return Err(error.into()),
+    };
+    if !graph.went(&handed, task.succeeded()) {
+        graph = Graph::of_messages(&handed);
+        let more = if task.is_ended() { "" } else { "; what comes next is not drawn" };
+        app.output.note(format!("system/{system} {became}: drawn is who worked on the task{more}"));
+    }
     for node in &mut graph.nodes {
         let own: Vec<&MessageView> =
             messages.iter().filter(|message| message.to_agent == node.name).collect();

@@ -58,6 +58,34 @@ impl Template {
             }
         }
     }
+
+    /// What to do with it, in order.
+    fn commands(self, folder: &Path) -> Vec<String> {
+        let whole = shell_word(folder);
+        let mut commands = vec![
+            format!("ostler validate {whole}"),
+            "ostler up                    in another terminal".to_owned(),
+        ];
+        match self {
+            Template::Agent | Template::Pipeline => commands.push(format!("ostler apply -f {whole} --run")),
+            Template::Tool => commands.extend([
+                format!("python3 {}   in a third one", shell_word(&folder.join("tool.py"))),
+                format!("ostler apply -f {whole}"),
+                "ostler run clerk \"Lisbon\"".to_owned(),
+            ]),
+        }
+        commands
+    }
+}
+
+/// A path as a shell reads it, in quotes where it has to be.
+fn shell_word(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
+    match !path.is_empty() && path.chars().all(is_plain) {
+        true => path.into_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
 }
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
@@ -76,11 +104,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         write(path, text)?;
         app.output.data(format!("{} written", path.display()))?;
     }
-    let folder = folder.display();
-    app.output.note(format!("{folder}/README.md says how to go on, or at once:"));
-    app.output.note(format!("  ostler validate {folder}"));
-    app.output.note("  ostler up                    in another terminal");
-    app.output.note(format!("  ostler apply -f {folder} --run"));
+    app.output.note(format!("{} says how to go on, or at once:", folder.join("README.md").display()));
+    template.commands(&folder).iter().for_each(|command| app.output.note(format!("  {command}")));
     Ok(Exit::Ok)
 }
 
@@ -117,6 +142,17 @@ fn project_name(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_done_next_can_be_copied() {
+        let tool = Template::Tool.commands(Path::new("bad name!"));
+        assert!(tool.contains(&"ostler validate 'bad name!'".to_owned()), "{tool:?}");
+        assert!(tool.iter().any(|line| line.starts_with("python3 'bad name!/tool.py' ")), "{tool:?}");
+        assert!(!tool.iter().any(|line| line.contains("--run")), "it has no task: {tool:?}");
+        let agent = Template::Agent.commands(Path::new("hello"));
+        assert_eq!(agent.last().map(String::as_str), Some("ostler apply -f hello --run"));
+        assert_eq!(shell_word(Path::new("it's")), r"'it'\''s'");
+    }
 
     #[test]
     fn every_template_is_valid_and_explains_itself() {

@@ -4,7 +4,10 @@ use futures_util::StreamExt;
 use ostler_client::{Client, EventView, Followed};
 use ostler_spec::Kind;
 
-use super::{missing::or_explain, target::Target};
+use super::{
+    missing::{or_explain, or_offer},
+    target::Target,
+};
 use crate::{app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, words};
 
 /// Prints the log of a task, or of an agent's last tasks
@@ -37,7 +40,8 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     match (kind, follow) {
         (Kind::Task, true) => follow_task(app, &client, &name).await,
         (Kind::Task, false) => {
-            let events = or_explain(&client, kind, &name, client.all_events(&name).await).await?;
+            let events = client.all_events(&name).await;
+            let events = or_offer(&client, (kind, &name), (Kind::Agent, "logs"), events).await?;
             events.iter().try_for_each(|event| print(app, event))?;
             Ok(Exit::Ok)
         }
@@ -66,7 +70,7 @@ fn named(what: &str) -> Result<(Kind, String), CommandError> {
 async fn follow_task(app: &App, client: &Client, task: &str) -> Result<Exit, CommandError> {
     let mut stream = client.follow(task, 0);
     while let Some(item) = stream.next().await {
-        match or_explain(client, Kind::Task, task, item).await? {
+        match or_offer(client, (Kind::Task, task), (Kind::Agent, "logs"), item).await? {
             Followed::Event(event) => print(app, &event)?,
             Followed::Reconnecting { attempt, wait, error } => {
                 let why = keep_trying(attempt, error)?;

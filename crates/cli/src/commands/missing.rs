@@ -1,13 +1,17 @@
 //! A name that isn't there is most often a slip of the finger, or stands in another namespace.
 
+use futures_util::{StreamExt, stream};
 use ostler_client::{Client, ClientError, PageRequest};
 use ostler_spec::Kind;
 
 use super::listing::{self, name_of, namespace_of};
-use crate::{error::CommandError, suggest};
+use crate::{app::App, error::CommandError, suggest};
 
 /// As many names as a near one is looked for among.
 const LOOKED_AT: usize = 1000;
+
+/// Kinds asked about at a time.
+const AT_ONCE: usize = 8;
 
 /// The answer, or the error with what was probably meant.
 pub async fn or_explain<T>(
@@ -45,6 +49,38 @@ pub fn explain_among(error: ClientError, name: &str, known: &[String]) -> Comman
     }
 }
 
+/// The same, where another kind may have the name: what to write then.
+pub async fn or_offer<T>(
+    client: &Client,
+    (kind, name): (Kind, &str),
+    (other, command): (Kind, &str),
+    answer: Result<T, ClientError>,
+) -> Result<T, CommandError> {
+    let error = match answer {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    if error.code() == Some("not_found") && client.get(other, name).await.is_ok() {
+        let word = other.singular();
+        let remedy = format!("there is a {word} of that name: `ostler {command} {word}/{name}`");
+        return Err(CommandError::from(error).with_remedy(remedy));
+    }
+    Err(explain(client, kind, name, error).await)
+}
+
+/// A word that is no kind may be the name of something: what to write then, where one kind alone has it.
+pub async fn explain_kind(app: &App, words: &[String], error: CommandError) -> CommandError {
+    let ([name], Ok(client)) = (words, app.client()) else { return error };
+    let client = &client;
+    let asked = stream::iter(Kind::ALL).map(|kind| async move { (*kind, client.get(*kind, name).await) });
+    let answers: Vec<_> = asked.buffered(AT_ONCE).collect().await;
+    let mut having = answers.into_iter().filter(|(_, answer)| answer.is_ok());
+    match (having.next(), having.next()) {
+        (Some((kind, _)), None) => error.with_remedy(format!("did you mean {}/{name}?", kind.singular())),
+        _ => error,
+    }
+}
+
 /// What to do about a name that none of the kinds has: none, where nothing can be found out.
 pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String> {
     let here = names(client, kinds).await?;
@@ -53,6 +89,12 @@ pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String
     }
     if here.iter().any(|(_, found)| found == name) {
         return None;
+    }
+    if kinds == [Kind::Session] && is_conversation(client, name).await {
+        return Some(
+            "it is a conversation that no manifest declares: `ostler get sessions --live` shows it"
+                .to_owned(),
+        );
     }
     let words: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
     let lists = format!("`ostler get {}` lists them", words.first()?);
@@ -79,6 +121,12 @@ async fn is_template(client: &Client, name: &str) -> bool {
     task.is_ok_and(|task| listing::is_template(&task))
 }
 
+async fn is_conversation(client: &Client, name: &str) -> bool {
+    let request = PageRequest { limit: Some(LOOKED_AT), ..PageRequest::default() };
+    let known = client.sessions(&request).await;
+    known.is_ok_and(|known| known.items.iter().any(|session| session.metadata.name == name))
+}
+
 /// The namespace that was probably meant, where nothing lives in the one that was named.
 pub async fn namespace(client: &Client) -> Option<String> {
     let (here, known) = (client.namespace(), client.namespaces().await.ok()?);
@@ -92,6 +140,7 @@ pub async fn namespace(client: &Client) -> Option<String> {
 fn first(kinds: &[Kind]) -> &'static str {
     match kinds {
         [Kind::Task] => "`ostler run AGENT MESSAGE` makes one",
+        [Kind::Session] => "conversations, which no manifest declares, are in `ostler get sessions --live`",
         [Kind::Worker] => "`ostler worker` starts one",
         _ => "`ostler apply -f FILE` declares one",
     }

@@ -150,7 +150,15 @@ async fn put(client: &Client, name: &str, values: &values::Values) -> Result<(),
 }
 
 async fn list(arguments: &ListArguments, app: &App) -> Result<Exit, CommandError> {
-    let secrets = listing::all(&app.client()?, Kind::Secret).await?;
+    let client = app.client()?;
+    let secrets = listing::all(&client, Kind::Secret).await?;
+    if secrets.is_empty() && arguments.output.is_table() {
+        app.output.note(format!(
+            "no secrets in namespace {}; `ostler secret set NAME` keeps one",
+            client.namespace()
+        ));
+        return Ok(Exit::Ok);
+    }
     let name = |secret: &Value| format!("secret/{}", name_of(secret));
     arguments.output.print(app.output, &secrets, name, |_| table(&secrets, app))?;
     Ok(Exit::Ok)

@@ -88,12 +88,21 @@ impl Session {
         }
     }
 
-    /// What was written and not stored is kept.
-    pub fn end(self, is_done: bool) {
-        if is_done {
-            // If it stays, it is in a folder that is emptied now and then.
-            let _ = fs::remove_file(&self.path);
+    /// What was written and not stored is kept, and where.
+    pub fn end(self, done: Result<(), CommandError>) -> Result<(), CommandError> {
+        match done {
+            Ok(()) => {
+                // If it stays, it is in a folder that is emptied now and then.
+                let _ = fs::remove_file(&self.path);
+                Ok(())
+            }
+            Err(error) => Err(error.with_details([format!("what you wrote is in {}", self.path.display())])),
         }
+    }
+
+    /// Where it is edited, as people are told.
+    pub fn path(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// The words on top, and the text.
@@ -125,8 +134,7 @@ fn edit(editor: &str, path: &Path) -> Result<(), CommandError> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => {
             let message = format!("the editor {editor:?} ended with {status}; nothing was stored");
-            let kept = format!("what you wrote is in {}", path.display());
-            Err(CommandError::error(message).with_details([kept]).with_remedy(remedy))
+            Err(CommandError::error(message).with_remedy(remedy))
         }
         Err(error) => {
             Err(CommandError::error(format!("can't start {editor:?}: {error}")).with_remedy(remedy))

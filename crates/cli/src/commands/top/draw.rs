@@ -145,8 +145,7 @@ fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let rows = state.rows();
     let has_namespaces =
         rows.iter().any(|row| rows.first().is_some_and(|first| first.namespace != row.namespace));
-    let shown = rows.iter().map(|row| task_row(row, has_namespaces, look));
-    let head = TableRow::new(["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST", ""])
+    let head = TableRow::new(["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST", "ABOUT"])
         .style(look.style(Tone::Strong));
     let widths = [
         Constraint::Fill(3),
@@ -157,7 +156,12 @@ fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         Constraint::Length(10),
         Constraint::Fill(1),
     ];
+    // A table cuts off without a word.
+    let columns = Layout::horizontal(widths).spacing(1).split(area);
+    let columns: Vec<usize> = columns.iter().map(|column| usize::from(column.width)).collect();
+    let shown = rows.iter().map(|row| task_row(row, has_namespaces, &columns, look));
     let table = Table::new(shown, widths)
+        .column_spacing(1)
         .header(head)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut place = TableState::new().with_selected(state.selected.filter(|_| !rows.is_empty()));
@@ -168,17 +172,19 @@ fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn task_row(row: &Row, has_namespaces: bool, look: Look) -> TableRow<'static> {
+fn task_row(row: &Row, has_namespaces: bool, columns: &[usize], look: Look) -> TableRow<'static> {
     let name = if has_namespaces { format!("{}/{}", row.namespace, row.name) } else { row.name.clone() };
-    TableRow::new([
-        Cell::new(name),
-        Cell::new(row.doer.clone()),
-        Cell::new(row.state.clone()).style(look.style(Tone::of_state(&row.state))),
-        Cell::new(clock::age(0, row.age_ms)),
-        Cell::new(amount(row.usage.total())),
-        Cell::new(words::cost(&row.usage).unwrap_or_default()),
-        Cell::new(row.about.clone()).style(look.style(Tone::Quiet)),
-    ])
+    let cells = [
+        (name, Style::new()),
+        (row.doer.clone(), Style::new()),
+        (row.state.clone(), look.style(Tone::of_state(&row.state))),
+        (clock::age(0, row.age_ms), Style::new()),
+        (amount(row.usage.total()), Style::new()),
+        (words::cost(&row.usage).unwrap_or_default(), Style::new()),
+        (row.about.clone(), look.style(Tone::Quiet)),
+    ];
+    let fitted = cells.into_iter().zip(columns);
+    TableRow::new(fitted.map(|((text, style), width)| Cell::new(text::cut(&text, *width, "…")).style(style)))
 }
 
 fn draw_keys(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {

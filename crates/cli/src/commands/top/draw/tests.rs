@@ -64,7 +64,7 @@ fn eighty_columns_show_the_whole_picture() {
         "{shown:#?}"
     );
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(&shown[7]), ["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST"]);
+    assert_eq!(words(&shown[7]), ["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST", "ABOUT"]);
     assert_eq!(words(&shown[8]), ["alpha", "helper", "running", "5s", "12.3k", "$0.0617"]);
     assert_eq!(words(&shown[9]), ["beta", "helper", "queued", "65s", "0"]);
     assert_eq!(
@@ -73,6 +73,18 @@ fn eighty_columns_show_the_whole_picture() {
         "what has ended stands behind"
     );
     assert!(shown[15].contains("q quit") && shown[15].contains("s sort: age"));
+}
+
+#[test]
+fn a_name_that_is_cut_off_shows_it() {
+    let mut state = state();
+    let name = "n".repeat(40);
+    let tasks = vec![task(&name, "running", 5, 1, None)];
+    state.saw(Picture { tasks, has_more: false, workers: Vec::new() }, NOW);
+    let narrow = drawn(&state, 80, 16).into_iter().find(|line| line.starts_with("nnn")).unwrap();
+    assert!(narrow.contains("nnn… helper"), "{narrow}");
+    let wide = drawn(&state, 200, 16).into_iter().find(|line| line.starts_with("nnn")).unwrap();
+    assert!(wide.starts_with(&format!("{name} ")), "{wide}");
 }
 
 #[test]
