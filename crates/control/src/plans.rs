@@ -246,10 +246,22 @@ impl Control {
 pub(crate) const BUILT_IN: &str = "mock";
 
 fn missing(agent: &str, kind: &str, reference: &Reference) -> ControlError {
+    named_in_vain(("agent", agent), (kind, &reference.name))
+}
+
+/// Whoever reads it may not know that there is such a name: it says who names it.
+fn named_in_vain((user, by): (&str, &str), (kind, name): (&str, &str)) -> ControlError {
     ControlError::BadReference(format!(
-        "agent {agent:?} names the {kind} {:?}, which doesn't exist; apply it first",
-        reference.name
+        "{user} {by:?} names the {kind} {name:?}, which doesn't exist; apply it first"
     ))
+}
+
+/// What went wrong with one of a system's agents: if it is not there, the system is what names it.
+pub(crate) fn of_member(system: &str, error: ControlError) -> ControlError {
+    match error {
+        ControlError::NotFound { kind, name } => named_in_vain(("system", system), (kind, &name)),
+        other => other,
+    }
 }
 
 fn built_in_model() -> ModelPlan {

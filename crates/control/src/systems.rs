@@ -5,7 +5,7 @@ use ostler_spec::{AgentSystemSpec, Kind, Reference, Spec, agent_system::graph::G
 
 use crate::{
     Control, ControlError, NewTask,
-    plans::Planned,
+    plans::{Planned, of_member},
     resources::{Beside, check_available},
 };
 
@@ -64,7 +64,8 @@ impl Control {
         check_available(Kind::AgentSystem, name, spec)?;
         let mut line = Vec::new();
         for agent in agents_in_line(declared) {
-            line.push(self.stage(new, agent, plans).await?);
+            let stage = self.stage(new, agent, plans).await;
+            line.push(stage.map_err(|error| of_member(name, error))?);
         }
         match line.first().cloned() {
             Some(first) => Ok(Doer { first, system: Some(SystemPlan { name: name.clone(), line }) }),
