@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use ostler_client::Client;
 use serde::Deserialize;
 
 use crate::{
@@ -261,7 +262,7 @@ impl Resolved {
 /// Before anything is said about a token for it.
 fn check_address(server: &Said) -> Result<(), CommandError> {
     let Said { text, from } = server;
-    if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+    if Client::check_address(text).is_ok() {
         return Ok(());
     }
     let host = if text.contains('/') { "HOST:PORT" } else { text };

@@ -71,6 +71,7 @@ impl From<ClientError> for CommandError {
         match &error {
             ClientError::ConnectionRefused { .. }
             | ClientError::Connection { .. }
+            | ClientError::NoTls { .. }
             | ClientError::TimedOut { .. }
             | ClientError::StreamEnded { .. } => {
                 Self::new(Exit::Unreachable, with_causes(&error)).with_remedy(unreachable_remedy(&error))
@@ -89,11 +90,15 @@ impl From<ClientError> for CommandError {
 }
 
 /// One of this machine can be started; of another the address may be wrong.
-fn unreachable_remedy(error: &ClientError) -> &'static str {
-    match error.url().is_none_or(is_loopback) {
+fn unreachable_remedy(error: &ClientError) -> String {
+    if let ClientError::NoTls { url } = error {
+        return format!("write {} if it is a server without TLS", url.replacen("https://", "http://", 1));
+    }
+    let remedy = match error.url().is_none_or(is_loopback) {
         true => "is it running? `ostler up` starts one here",
         false => "is it running, and is that its address? `ostler config show` tells where that comes from",
-    }
+    };
+    remedy.to_owned()
 }
 
 /// What the server says about a request it did not take.

@@ -121,6 +121,19 @@ fn an_address_that_is_none_is_told_before_its_token() {
         .failed(2, &["not the address of a server (from --server)", "http://127.0.0.1:7070"]);
     run(ostler(folder.path()).arg("ps").env("OSTLER_SERVER", "htp:/box"))
         .failed(2, &["OSTLER_SERVER", "http://HOST:PORT"]);
+    for none in ["http://exa mple", "ftp://x", "http://", "https://x:port"] {
+        run(ostler(folder.path()).args(["ps", "--server", none]))
+            .failed(2, &["is not the address of a server (from --server)", "http://HOST:PORT"]);
+    }
+}
+
+#[test]
+fn a_server_that_speaks_no_tls_is_told_from_one_that_is_not_there() {
+    let up = Up::start();
+    let plain = up.url();
+    let ran = up.ostler(["ps", "--server", &plain.replacen("http", "https", 1)]);
+    ran.failed(6, &["does not speak TLS", &format!("write {plain} if")]);
+    assert!(!ran.stderr.contains("InvalidContentType") && !ran.stderr.contains("is it running"), "{ran:?}");
 }
 
 #[test]

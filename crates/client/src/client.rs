@@ -40,14 +40,15 @@ impl Client {
         token: impl Into<String>,
         certificates: Option<&[u8]>,
     ) -> Result<Self, ClientError> {
-        let bad = |reason: String| ClientError::BadUrl { url: base_url.to_owned(), reason };
-        let base = Url::parse(base_url).map_err(|error| bad(error.to_string()))?;
-        if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
-            return Err(bad("it must begin with http:// or https:// and name a host".to_owned()));
-        }
+        let base = address(base_url)?;
         let http = transport::connections(&base, certificates)?;
         let namespace = ostler_spec::DEFAULT_NAMESPACE.to_owned();
         Ok(Self { base, token: token.into(), namespace, http })
+    }
+
+    /// Whether a server may be called so; whether there is one, nobody asks.
+    pub fn check_address(base_url: &str) -> Result<(), ClientError> {
+        address(base_url).map(drop)
     }
 
     /// The same client for another namespace; `*` lists objects of all of them.
@@ -154,6 +155,15 @@ impl Client {
     pub(crate) fn failed(&self, error: reqwest::Error) -> ClientError {
         ClientError::from_transport(error, self.base.as_str())
     }
+}
+
+fn address(base_url: &str) -> Result<Url, ClientError> {
+    let bad = |reason: String| ClientError::BadUrl { url: base_url.to_owned(), reason };
+    let base = Url::parse(base_url).map_err(|error| bad(error.to_string()))?;
+    if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
+        return Err(bad("it must begin with http:// or https:// and name a host".to_owned()));
+    }
+    Ok(base)
 }
 
 impl fmt::Debug for Client {

@@ -15,6 +15,9 @@ pub enum ClientError {
         #[source]
         error: reqwest::Error,
     },
+    /// Something answers there, and not over TLS.
+    #[error("what answers at {url} does not speak TLS")]
+    NoTls { url: String },
     #[error("{url} did not answer in time")]
     TimedOut { url: String },
     /// While following a task that has not ended.
@@ -97,6 +100,7 @@ impl ClientError {
         match self {
             ClientError::ConnectionRefused { url }
             | ClientError::Connection { url, .. }
+            | ClientError::NoTls { url }
             | ClientError::TimedOut { url }
             | ClientError::StreamEnded { url } => Some(url),
             ClientError::Problem(_)
@@ -120,6 +124,7 @@ impl ClientError {
             ClientError::Problem(problem) => problem.status >= 500 || problem.status == 429,
             ClientError::Unexpected { status, .. } => *status >= 500 || *status == 429,
             ClientError::BadAnswer(_)
+            | ClientError::NoTls { .. }
             | ClientError::BadUrl { .. }
             | ClientError::BadName { .. }
             | ClientError::UnknownKind
@@ -135,6 +140,9 @@ impl ClientError {
         }
         if error.is_timeout() {
             return ClientError::TimedOut { url };
+        }
+        if speaks_no_tls(&error) {
+            return ClientError::NoTls { url };
         }
         // The path may hold a name that is nobody else's business.
         ClientError::Connection { url, error: error.without_url() }
@@ -179,6 +187,22 @@ fn is_refused(error: &reqwest::Error) -> bool {
             return true;
         }
         cause = error.source();
+    }
+    false
+}
+
+/// Whether the other side said something that is no part of TLS, as a server of plain http does.
+fn speaks_no_tls(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) =
+            error.downcast_ref()
+        {
+            return true;
+        }
+        // What an error of I/O holds is not told as its source.
+        let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = held.map(|held| held as &dyn Error).or_else(|| error.source());
     }
     false
 }
