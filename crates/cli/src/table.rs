@@ -87,7 +87,11 @@ impl Table {
     pub fn steady_widths(&self, room: Option<Room>) -> Vec<usize> {
         let mut widths = self.widths(room);
         let usual = self.head.iter().map(|title| usual_width(title));
-        widen(&mut widths, usual, room.map_or(usize::MAX, |room| room.columns));
+        match room {
+            Some(room) => widen(&mut widths, usual, room.columns),
+            // A pipe takes any width, so there is room for names of people too.
+            None => widen(&mut widths, usual.map(|usual| usual + usual / 2), usize::MAX),
+        }
         widths
     }
 
@@ -166,7 +170,7 @@ fn widen(widths: &mut [usize], wanted: impl IntoIterator<Item = usize>, columns:
 fn usual_width(title: &str) -> usize {
     match title {
         "NAMESPACE" => 12,
-        "NAME" => 28,
+        "NAME" => 30,
         "SUBJECT" => 12,
         "STATE" | "STATUS" | "PHASE" => 9,
         "AGE" => 4,
@@ -312,7 +316,7 @@ mod tests {
             let empty = Table::new(TASKS);
             let mut widths = empty.steady_widths(room);
             let head = empty.lines_in(&widths, Paint::new(false), room).remove(0);
-            for name in ["a", "porter-01m7p7f9feewrvwbz4"] {
+            for name in ["a", "assistant2-01m7s4t6cbe0095yby"] {
                 let line = task(name).next_line(&mut widths, Paint::new(false), room).unwrap();
                 assert_eq!(head.find("STATE"), line.find("succeeded"), "{head}\n{line}");
                 assert_eq!(head.find("AGE"), line.find("3s"), "{head}\n{line}");
