@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_mistake_is_told_with_what_is_expected() {
-        let told =
-            gather(&[("listen", "foo"), ("worker-token-file", "nope"), ("slots", "none")], None).unwrap_err();
+        let told = gather(&[("listen", "foo"), ("tokens.worker", "nope"), ("worker.slots", "none")], None)
+            .unwrap_err();
         for part in [
             "--listen: \"foo\" can't be used: expected an address and a port, such as 127.0.0.1:7070",
             "--worker-token-file: \"nope\" can't be used: expected a file that holds a token: No such file",
