@@ -122,10 +122,10 @@ impl Table {
                 return widths;
             }
             let is_needed = shown <= needed;
-            if is_needed && self.squeeze(&mut widths, columns, NARROWEST, NARROWEST)
-                || is_needed && self.squeeze(&mut widths, columns, LAST_RESORT, LAST_RESORT)
-                || shown <= FEWEST
-            {
+            let fits = is_needed
+                && (self.squeeze(&mut widths, columns, NARROWEST, NARROWEST)
+                    || self.squeeze(&mut widths, columns, LAST_RESORT, LAST_RESORT));
+            if fits || shown <= FEWEST {
                 return widths;
             }
             shown -= 1;
