@@ -1,7 +1,7 @@
 //! When an edge is taken, or a sample passes: what an output must and must not say.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 use crate::fields::Fields;
@@ -32,16 +32,30 @@ pub struct Condition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
     /// What stands there is a number above this.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "number_as_text")]
     #[schemars(schema_with = "crate::schema::loose_number")]
-    pub greater_than: Option<serde_json::Number>,
+    pub greater_than: Option<String>,
     /// What stands there is a number below this.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "number_as_text")]
     #[schemars(schema_with = "crate::schema::loose_number")]
-    pub less_than: Option<serde_json::Number>,
+    pub less_than: Option<String>,
     /// Taken where no other condition of the agent holds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
+}
+
+/// Numbers are kept as they were written: clients of Orloj read text there. What was kept before is a number.
+fn number_as_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kept {
+        Text(String),
+        Number(serde_json::Number),
+    }
+    Ok(Option::<Kept>::deserialize(from)?.map(|kept| match kept {
+        Kept::Text(text) => text,
+        Kept::Number(number) => number.to_string(),
+    }))
 }
 
 const MAX_PATTERN: usize = 512;
@@ -58,8 +72,8 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Condition {
         equals: fields.plain("equals"),
         not_equals: fields.plain("not_equals"),
         contains: fields.letters("contains"),
-        greater_than: fields.loose_number("greater_than"),
-        less_than: fields.loose_number("less_than"),
+        greater_than: fields.number_as_written("greater_than"),
+        less_than: fields.number_as_written("less_than"),
         default: fields.flag("default").unwrap_or(false),
     };
     check_together(fields, condition.default);

@@ -365,14 +365,15 @@ impl<'r, 'n> Fields<'r, 'n> {
         self.number_at(entry)
     }
 
-    /// The same where it may stand in quotes.
-    pub fn loose_number(&mut self, name: &'static str) -> Option<serde_json::Number> {
+    /// The same as it was written, with quotes around it or without.
+    pub fn number_as_written(&mut self, name: &'static str) -> Option<String> {
         let entry = self.take(name)?;
-        let quoted = match &entry.value.value {
-            Value::String(text) => number_in(text.trim()),
+        let written = match &entry.value.value {
+            Value::String(text) | Value::Number { text, .. } => Some(text.trim()),
             _ => None,
         };
-        quoted.or_else(|| self.number_at(entry))
+        let written = written.filter(|text| number_in(text).is_some()).map(str::to_owned);
+        written.or_else(|| self.number_at(entry).map(|number| number.to_string()))
     }
 
     fn number_at(&mut self, entry: &Entry) -> Option<serde_json::Number> {

@@ -74,15 +74,27 @@ fn what_was_kept_as_names_is_still_read() {
 }
 
 #[test]
-fn a_number_that_is_compared_may_stand_in_quotes() {
-    for (written, expected) in [("\"0.9\"", "0.9"), ("' 3 '", "3"), ("\".5\"", "0.5"), ("7", "7")] {
+fn a_number_that_is_compared_is_kept_as_it_was_written() {
+    for (written, expected) in
+        [("\"0.90\"", "0.90"), ("' 3 '", "3"), ("\".5\"", ".5"), ("7", "7"), ("0.90", "0.90")]
+    {
         let spec = format!(
             "agents: [a, b]\ngraph: {{a: {{edges: [{{to: b, condition: {{output_json_path: $.x, greater_than: {written}}}}}]}}}}"
         );
         let system = system(&spec);
         let condition = system.graph["a"].edges[0].condition.as_ref().unwrap();
-        assert_eq!(condition.greater_than.as_ref().unwrap().to_string(), expected, "{written}");
+        assert_eq!(condition.greater_than.as_deref(), Some(expected), "{written}");
     }
+    let mut kept = serde_json::to_value(declared(
+        "AgentSystem",
+        "agents: [a, b]\ngraph: {a: {edges: [{to: b, condition: {output_json_path: $.x, less_than: 3}}]}}",
+    ))
+    .unwrap();
+    let place = "/spec/graph/a/edges/0/condition/less_than";
+    assert_eq!(kept.pointer(place), Some(&json!("3")), "clients of Orloj read text");
+    *kept.pointer_mut(place).unwrap() = json!(0.5);
+    let again = serde_json::to_value(serde_json::from_value::<Resource>(kept).unwrap()).unwrap();
+    assert_eq!(again.pointer(place), Some(&json!("0.5")), "as earlier versions kept it");
 }
 
 #[test]
