@@ -88,7 +88,7 @@ impl Control {
         Err(ControlError::Contended)
     }
 
-    /// Under a name that is free it begins at a version that nobody has seen; if it had another name, it goes from there. A
+    /// Under a name that is free it begins at a version that nobody has seen; if it had another name, its version rises too. A
     /// template can't have the name of a task.
     async fn made(
         &self,
@@ -96,7 +96,7 @@ impl Control {
         former: Option<&StoredResource>,
     ) -> Result<(StoredResource, Bundle), ControlError> {
         let (floor, now) = (self.floor(&stored.key).await?, self.runtime.now());
-        let stored = StoredResource { version: floor.first(), ..stored };
+        let stored = StoredResource { version: floor.first().max(stored.version), ..stored };
         let bundle = match former {
             None => put_and_tell(stored.clone(), None, Change::Created, now),
             Some(former) => {

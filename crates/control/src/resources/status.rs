@@ -1,5 +1,6 @@
 //! Whether a resource can be used, where nobody has said more of it. That is found out when it is looked at: so it is true at
-//! once when what was missing is there, and when what was there is gone.
+//! once when what was missing is there, and when what was there is gone. Whoever says more can't say that what is not built
+//! works.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,13 @@ impl Control {
         mut resource: Resource,
         looked: &mut Looked,
     ) -> Result<Resource, ControlError> {
-        if resource.status.is_none() {
-            let mut problems = resource.unsupported();
-            self.add_missing(&resource, looked, &mut problems).await?;
-            resource.status = Some(status(&resource, &problems));
+        let mut problems = resource.unsupported();
+        match resource.status.take() {
+            Some(written) => resource.status = Some(completed(written, &resource, &problems)),
+            None => {
+                self.add_missing(&resource, looked, &mut problems).await?;
+                resource.status = Some(status(&resource, &problems));
+            }
         }
         Ok(resource)
     }
@@ -48,6 +52,20 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// What somebody has written, with what is so whatever they say: what is not built doesn't work. It holds for this spec, so
+/// that is the generation it was found out of, unless they name another.
+fn completed(mut written: Json, resource: &Resource, not_built: &[Problem]) -> Json {
+    let Some(parts) = written.as_object_mut() else { return written };
+    if let Json::Object(found) = status(resource, not_built) {
+        let is_unsaid =
+            parts.get("observedGeneration").is_none_or(|said| said.is_null() || *said == json!(0));
+        let counts =
+            |name: &str| if name == "observedGeneration" { is_unsaid } else { !not_built.is_empty() };
+        parts.extend(found.into_iter().filter(|(name, _)| counts(name)));
+    }
+    written
 }
 
 fn status(resource: &Resource, problems: &[Problem]) -> Json {

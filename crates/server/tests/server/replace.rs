@@ -54,6 +54,11 @@ async fn another_name_in_the_body_renames() {
     assert_eq!(renamed.json()["metadata"]["createdAt"], before["metadata"]["createdAt"]);
     assert_eq!(place.get("/v1/agents/a").await.status, 404);
     assert_eq!(place.get("/v1/agents/b").await.json(), renamed.json());
+    assert_eq!(renamed.json()["metadata"]["resourceVersion"], "2");
+    let again = place.put("/v1/agents/b", "if-match: 2\r\n", &agent("c")).await;
+    assert_eq!((again.status, &again.json()["metadata"]["resourceVersion"]), (200, &json!("3")));
+    let back = place.put("/v1/agents/c", "if-match: 3\r\n", &agent("a")).await;
+    assert_eq!(back.json()["metadata"]["resourceVersion"], "4", "not one that `a` had before");
 }
 
 #[tokio::test]
@@ -126,6 +131,33 @@ async fn a_status_is_kept_until_the_spec_changes() {
     let status = place.get(path).await.json()["status"].clone();
     assert_eq!((&status["phase"], status.get("lastError")), (&json!("Ready"), None));
     assert_eq!(place.get("/v1/agent-roles/x/status").await.status, 404, "of a role nothing is found out");
+}
+
+#[tokio::test]
+async fn a_status_does_not_hide_that_something_is_not_built() {
+    let place = Place::new().await;
+    let hook = json!({"kind": "TaskWebhook", "metadata": {"name": "w"},
+        "spec": {"task_ref": "t", "auth": {"secret_ref": "s"}}});
+    assert_eq!(place.post("/v1/task-webhooks", &hook).await.status, 201);
+    let path = "/v1/task-webhooks/w/status";
+    let found = place.get(path).await.json()["status"].clone();
+    assert_eq!(found["phase"], "Error", "{found}");
+    let said = json!({"status": {"phase": "Ready", "observedGeneration": 0, "seen": "yes"}});
+    assert_eq!(place.put(path, "if-match: *\r\n", &said).await.status, 200);
+    let status = place.get(path).await.json()["status"].clone();
+    let told = status["lastError"].as_str().unwrap();
+    assert!(status["phase"] == "Error" && told.contains("not available"), "{status}");
+    assert_eq!((&status["observedGeneration"], &status["seen"]), (&json!(1), &json!("yes")));
+
+    place.post("/v1/model-endpoints", &model("m")).await;
+    let path = "/v1/model-endpoints/m/status";
+    let said = json!({"status": {"phase": "Error", "lastError": "down"}});
+    assert_eq!(place.put(path, "if-match: *\r\n", &said).await.status, 200);
+    let expected = json!({"phase": "Error", "lastError": "down", "observedGeneration": 1});
+    assert_eq!(place.get(path).await.json()["status"], expected, "what works is as they say");
+    let said = json!({"status": {"phase": "Ready", "observedGeneration": 7}});
+    assert_eq!(place.put(path, "if-match: *\r\n", &said).await.status, 200);
+    assert_eq!(place.get(path).await.json()["status"], said["status"]);
 }
 
 /// Each round, several replace the same version at the same time: one of them wins.
