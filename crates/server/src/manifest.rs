@@ -38,9 +38,21 @@ pub fn resource(
     if format == Format::Json {
         json::check(text)?;
     }
-    let Parsed { resources, origins, .. } = parse_all(format, text)?;
-    let (mut resource, origin) = only_one(resources.into_iter().zip(origins).collect())?;
+    let resource = match parse_all(format, text) {
+        Ok(parsed) => the_one(parsed, namespace)?,
+        Err(problem) => match of_kind(kind, format, text, namespace)? {
+            Some(resource) => resource,
+            None => return Err(problem),
+        },
+    };
     check_kind(kind, &resource)?;
+    parameters.caller()?.check_resource(&resource)?;
+    Ok(resource)
+}
+
+fn the_one(parsed: Parsed, namespace: Option<&str>) -> Result<Resource, Problem> {
+    let Parsed { resources, origins, .. } = parsed;
+    let (mut resource, origin) = only_one(resources.into_iter().zip(origins).collect())?;
     if let Some(namespace) = namespace
         && namespace != resource.metadata.namespace
     {
@@ -49,8 +61,39 @@ pub fn resource(
         }
         namespace.clone_into(&mut resource.metadata.namespace);
     }
-    parameters.caller()?.check_resource(&resource)?;
     Ok(resource)
+}
+
+/// An object that doesn't say of which kind it is: of the one that the address names. None if it says so, or is no object.
+fn of_kind(
+    kind: Kind,
+    format: Format,
+    text: &str,
+    namespace: Option<&str>,
+) -> Result<Option<Resource>, Problem> {
+    let Ok(mut document) = value(format, text) else { return Ok(None) };
+    if !fill_in_kind(kind, &mut document) {
+        return Ok(None);
+    }
+    if let (Some(namespace), Some(Value::Object(metadata))) = (namespace, document.get_mut("metadata")) {
+        settle_namespace(metadata, namespace)?;
+    }
+    let read = ostler_spec::from_json(&document);
+    read.map(Some).map_err(|problems| Problem::invalid_manifest(&problems))
+}
+
+/// Whether it had to be. An object with nothing in it is no manifest.
+fn fill_in_kind(kind: Kind, document: &mut Value) -> bool {
+    let Some(members) = document.as_object_mut().filter(|members| !members.is_empty()) else { return false };
+    let is_said = match members.get("kind") {
+        None | Some(Value::Null) => false,
+        Some(Value::String(written)) => !written.trim().is_empty(),
+        Some(_) => true,
+    };
+    if !is_said {
+        members.insert("kind".to_owned(), json!(kind.name()));
+    }
+    !is_said
 }
 
 /// So many are looked at together.
@@ -75,6 +118,7 @@ pub fn task(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result
     let namespace = parameters.namespace()?;
     let (format, text) = read(headers, body)?;
     let mut document = value(format, text)?;
+    let is_kind_filled_in = fill_in_kind(Kind::Task, &mut document);
     let metadata = document
         .as_object_mut()
         .and_then(|document| document.entry("metadata").or_insert_with(|| Map::new().into()).as_object_mut());
@@ -90,7 +134,9 @@ pub fn task(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result
     }
     let resource = match format {
         // With the lines that people know it by.
-        Format::Yaml if is_named && namespace.is_none() => only_one(parse(format, text)?)?,
+        Format::Yaml if is_named && namespace.is_none() && !is_kind_filled_in => {
+            only_one(parse(format, text)?)?
+        }
         _ => ostler_spec::from_json(&document).map_err(|problems| Problem::invalid_manifest(&problems))?,
     };
     check_kind(Kind::Task, &resource)?;

@@ -217,13 +217,14 @@ fn schemas() -> Value {
     }
     shapes::tasks::describe_status(&mut schemas);
     let mut request = schemas.get("Task").cloned().unwrap_or_default();
-    // A task's name can be made up, and one that is asked for again needs nothing but a name.
+    // A task's name can be made up, its kind follows from the address, and one that is asked for again needs nothing but a
+    // name.
     if let Some(metadata) = request.pointer_mut("/properties/metadata").and_then(Value::as_object_mut) {
         metadata.remove("required");
     }
     if let Some(request) = request.as_object_mut() {
         request.insert("title".to_owned(), json!("TaskRequest"));
-        request.insert("required".to_owned(), json!(["kind"]));
+        request.remove("required");
     }
     schemas.insert("TaskRequest".to_owned(), request);
     schemas.extend(shapes::all());

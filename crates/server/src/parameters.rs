@@ -79,10 +79,16 @@ impl Parameters {
     }
 
     pub fn limit(&self) -> Result<usize, Problem> {
-        let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
+        Ok(self.limit_as(&["limit"])?.unwrap_or(DEFAULT_LIMIT))
+    }
+
+    /// How many at most, under one of these names, if that is asked for.
+    pub fn limit_as(&self, names: &[&'static str]) -> Result<Option<usize>, Problem> {
+        let Some(text) = self.one_of(names)? else { return Ok(None) };
+        let name = names.iter().find(|name| self.get(name).is_some()).unwrap_or(&"limit");
         let limit = digits(text).and_then(|text| text.parse().ok());
-        limit.filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
-            Problem::bad_parameter(format!("limit: expected a number from 1 to {MAX_LIMIT}, found {text:?}"))
+        limit.filter(|limit| (1..=MAX_LIMIT).contains(limit)).map(Some).ok_or_else(|| {
+            Problem::bad_parameter(format!("{name}: expected a number from 1 to {MAX_LIMIT}, found {text:?}"))
         })
     }
 
@@ -172,6 +178,8 @@ impl<S: Sync> FromRequestParts<S> for Parameters {
             }
             given.push((name, value));
         }
+        // As in a manifest, an empty namespace is none.
+        given.retain(|(name, value)| name != "namespace" || !value.is_empty());
         let parameters = Self { given, caller: Identity::of(&parts.extensions) };
         parameters.check_named()?;
         Ok(parameters)
@@ -248,6 +256,10 @@ mod tests {
             );
         }
         assert!(parse("namespace=a/b").await.unwrap().scope().is_err());
+        assert!(parse("namespace=&namespace=a").await.is_err());
+        assert!(parse("namespace=+").await.unwrap().scope().is_err());
+        let unset = parse("namespace=").await.unwrap().scope().unwrap();
+        assert_eq!(unset, Scope::One(DEFAULT_NAMESPACE.to_owned()));
         assert!(parse("namespace=*").await.unwrap().namespace().is_err());
         assert_eq!(parse("namespace=*").await.unwrap().scope().unwrap(), Scope::All);
         assert!(parse("stat=queued").await.unwrap().only(&["state"]).is_err());

@@ -253,7 +253,9 @@ fn sight(id: Option<u64>, sight: &Sight) -> Bytes {
             let metadata =
                 json!({ "name": name, "namespace": namespace, "resourceVersion": version.to_string() });
             let api_version = api_version.as_deref().unwrap_or(API_VERSION);
-            let resource = json!({ "apiVersion": api_version, "kind": kind.name(), "metadata": metadata });
+            // What it said is not there any more; who reads it as a resource of its kind finds an empty one.
+            let resource =
+                json!({ "apiVersion": api_version, "kind": kind.name(), "metadata": metadata, "spec": {} });
             write_json(&mut bytes, &json!({ "type": "deleted", "resource": resource }));
         }
     }

@@ -7,11 +7,13 @@ use serde_json::{Map, Value, json};
 
 /// A page of a list.
 pub fn list(item: &Value) -> Value {
+    let next = json!({"description": "Where the next page begins, if there is one.", "type": "string"});
     json!({
         "type": "object",
         "properties": {
             "items": {"type": "array", "items": item},
-            "continue": {"description": "Where the next page begins, if there is one.", "type": "string"},
+            "continue": next,
+            "metadata": {"type": "object", "properties": {"continue": next}},
         },
         "required": ["items"],
     })
@@ -30,7 +32,7 @@ pub fn all() -> Map<String, Value> {
         ("Deleted", object(&[("deleted", text())])),
         ("Status", object(&[("metadata", anything()), ("status", anything())])),
         ("StatusReport", status_report()),
-        ("Logs", object(&[("name", text()), ("logs", list_of(text()))])),
+        ("Logs", object(&[("name", text()), ("logs", list_of(log_line()))])),
         ("TaskMetrics", metrics()),
         ("CancelRequest", optional("reason", json!({"type": ["string", "null"]}))),
         ("RetryRequest", optional("overrides", json!({"type": ["object", "null"]}))),
@@ -47,6 +49,11 @@ pub fn all() -> Map<String, Value> {
         .chain(tasks::all())
         .map(|(name, shape)| (name.to_owned(), shape))
         .collect()
+}
+
+/// Text; to clients that say they are the Python SDK of Orloj an object.
+fn log_line() -> Value {
+    json!({"anyOf": [text(), object(&[("timestamp", text()), ("message", text())])]})
 }
 
 fn checked() -> Value {

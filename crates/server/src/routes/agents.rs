@@ -7,14 +7,15 @@ use http::StatusCode;
 use ostler_control::store::{StoreExt, TaskFilter};
 use ostler_kernel::Event;
 use ostler_spec::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     answer,
-    parameter::NAMESPACE,
+    parameter::{NAMESPACE, USER_AGENT},
     table::{Need, Route, Routes, Shape},
 };
 use crate::{
+    dialect::Dialect,
     gate::App,
     parameters::{Name, Parameters},
     problem::Problem,
@@ -30,6 +31,7 @@ pub fn routes() -> Routes {
     Routes::new().add(
         Route::get("/v1/agents/{name}/logs", Need::Read, "What an agent did lately, as lines for people.")
             .takes(&[NAMESPACE])
+            .heeds(&[USER_AGENT])
             .answers(200, Shape::Json("Logs")),
         logs,
     )
@@ -37,6 +39,7 @@ pub fn routes() -> Routes {
 
 async fn logs(
     State(app): State<Arc<App>>,
+    dialect: Dialect,
     Name(name): Name,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
@@ -60,8 +63,9 @@ async fn logs(
     }
     lines.sort_by_key(|(event, _)| event.position);
     let surplus = lines.len().saturating_sub(LINES);
-    let line =
-        |(event, task): &(Event, String)| format!("{} {task}: {}", event.at, log_line::what(&event.body));
-    let lines: Vec<String> = lines[surplus..].iter().map(line).collect();
+    let line = |(event, task): &(Event, String)| {
+        dialect.log_line(event.at, &format!("{task}: {}", log_line::what(&event.body)))
+    };
+    let lines: Vec<Value> = lines[surplus..].iter().map(line).collect();
     Ok(answer(StatusCode::OK, &json!({ "name": name, "logs": lines })))
 }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::{Path, State, rejection::PathRejection},
+    response::Response,
+};
 use http::StatusCode;
 use ostler_spec::Kind;
 
 use super::{
-    parameter::{LIMIT, NAMESPACE, PREFIX, QUERY},
+    parameter::{LIMIT, NAMESPACE, PREFIX, QUERY, RUNS},
     table::{Body, Need, Route, Routes},
 };
 use crate::{
@@ -37,6 +40,7 @@ pub fn routes() -> Routes {
             deliver,
         )
         .merge(of_the_server())
+        .merge(of_agents())
         .merge(of_sessions())
         .merge(of_eval_runs());
     decisions.into_iter().fold(routes, |routes, (kind, verb, summary)| {
@@ -47,6 +51,26 @@ pub fn routes() -> Routes {
     })
 }
 
+const A2A: &str = "being called by other agents (A2A)";
+
+/// Agents and systems as other agents see them.
+fn of_agents() -> Routes {
+    [Kind::Agent, Kind::AgentSystem].into_iter().fold(Routes::new(), |routes, kind| {
+        let path = |rest: &str| format!("/v1/{}/{{name}}/{rest}", kind.plural());
+        let call =
+            Route::post(path("a2a"), Need::Write, format!("Takes what another agent asks of an {kind}."))
+                .takes(&[NAMESPACE])
+                .carries(Body::Optional("Anything"));
+        let card = path(".well-known/agent-card.json");
+        let card = Route::get(card, Need::Read, format!("What an {kind} says of itself to other agents."))
+            .takes(&[NAMESPACE]);
+        let answer = move |State(app): State<Arc<App>>, Name(name): Name, parameters: Parameters| async move {
+            refuse(kind, &app, &name, &parameters, A2A).await
+        };
+        routes.add(call, answer).add(card, answer)
+    })
+}
+
 /// What belongs to no resource.
 fn of_the_server() -> Routes {
     let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary);
@@ -54,7 +78,7 @@ fn of_the_server() -> Routes {
         Route::post(path, Need::Write, summary).carries(Body::Optional("Anything"))
     };
     let chat = "the chat interface of OpenAI";
-    let (agents, card) = ("being called by other agents (A2A)", "/.well-known/agent-card.json");
+    let (agents, card) = (A2A, "/.well-known/agent-card.json");
     [
         (
             get("/v1/sealing-key/public", "The key that secrets are sealed for."),
@@ -64,6 +88,7 @@ fn of_the_server() -> Routes {
         (post("/a2a", "Takes what another agent asks for."), agents),
         (get("/v1/a2a/agents", "Agents elsewhere that are known here."), agents),
         (get(card, "What this server says of itself to other agents."), agents),
+        (get("/.well-known/agent.json", "The same, where it stood before."), agents),
     ]
     .into_iter()
     .fold(Routes::new(), |routes, (route, what)| routes.add(route, move || async move { not_built(what) }))
@@ -80,6 +105,7 @@ fn of_sessions() -> Routes {
         post("turns", "Says something in a conversation."),
         get("events", "What happened in a conversation."),
         get("stream", "A conversation, live."),
+        get("checkpoints", "Where a conversation can go back to."),
         post("pause", "Holds a conversation."),
         post("resume", "Lets a conversation go on."),
         post("cancel", "Ends a conversation."),
@@ -97,6 +123,7 @@ fn of_eval_runs() -> Routes {
     [
         post("start", "Begins an evaluation."),
         post("cancel", "Ends an evaluation."),
+        post("results", "Says what people think of many results."),
         post("annotate", "Says what a person thinks of a result."),
         post("finalize", "Closes an evaluation."),
         get("compare", "An evaluation beside another."),
@@ -104,6 +131,21 @@ fn of_eval_runs() -> Routes {
     ]
     .into_iter()
     .fold(Routes::new(), |routes, route| routes.add(route, evaluate))
+    .add(
+        Route::get(
+            format!("/v1/{}/compare", Kind::EvalRun.plural()),
+            Need::Read,
+            "Evaluations side by side.",
+        )
+        .takes(&[NAMESPACE, RUNS]),
+        compare,
+    )
+    .add(
+        Route::put(path("results/{sample}"), Need::Write, "Says what a person thinks of a sample's result.")
+            .takes(&[NAMESPACE])
+            .carries(Body::Optional("Anything")),
+        annotate,
+    )
 }
 
 async fn converse(Name(name): Name, parameters: Parameters) -> Result<Response, Problem> {
@@ -118,6 +160,28 @@ async fn evaluate(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     refuse(Kind::EvalRun, &app, &name, &parameters, "running an evaluation").await
+}
+
+async fn compare(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
+    let parameters = parameters.only(&["namespace", "runs"])?;
+    let namespace = parameters.namespace_or_default()?;
+    let first =
+        parameters.get("runs").unwrap_or_default().split(',').map(str::trim).find(|run| !run.is_empty());
+    if let Some(run) = first
+        && app.control.resource(Kind::EvalRun, namespace, run).await?.is_none()
+    {
+        return Err(Problem::not_found(Kind::EvalRun.name(), run));
+    }
+    not_built("comparing evaluations")
+}
+
+async fn annotate(
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let Ok(Path((run, _sample))) = path else { return Err(Problem::bad_utf8("the path")) };
+    refuse(Kind::EvalRun, &app, &run, &parameters, "running an evaluation").await
 }
 
 async fn entries(

@@ -12,6 +12,7 @@ parameters! {
     NAMESPACE = "namespace": Text, "The namespace; by default `default`.";
     SCOPE = "namespace": Text, "The namespace, or `*` for all of them; by default `default`.";
     EVENT_SCOPE = "namespace": Text, "The namespace; without one, all that the caller is let into.";
+    MAX_RESULTS = "max_results": Limit, "The same as `limit`.";
     LIMIT = "limit": Limit, "How many at most; by default 100.";
     AFTER = "after": Text, "The `continue` of the page before, or the name of its last item in a list of one namespace.";
     LABEL_SELECTOR = "labelSelector": Text, "Only those with these labels: `k=v`, `k!=v`, `k`, `!k`, separated by commas.";
@@ -44,9 +45,10 @@ parameters! {
     TYPE = "type": Text, "Only events of this type.";
     KIND = "kind": Text, "Only events about this kind.";
     QUERY = "q": Text, "What to search for.";
+    RUNS = "runs": Text, "Names, separated by commas.";
     PREFIX = "prefix": Text, "Only keys that begin like this.";
     IF_MATCH = "If-Match": Text, "The version that a change is made to, or `*`.";
     LAST_EVENT_ID = "Last-Event-ID": Text, "Goes on behind the event with this id.";
-    USER_AGENT = "User-Agent": Text, "`orloj-js-sdk/<version>` is answered as that SDK reads it: a list as a bare array, an event of a stream under the name `resource`.";
+    USER_AGENT = "User-Agent": Text, "`orloj-js-sdk/<version>` and `orloj-sdk-python/<version>` are answered as those SDKs read it: a list as a bare array; for the former an event of a stream under the name `resource`, for the latter a line of a log as an object.";
     IDEMPOTENCY_KEY = "Idempotency-Key": Text, "The same key again is the same task.";
 }

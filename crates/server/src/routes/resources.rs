@@ -111,6 +111,8 @@ fn has_status(kind: Kind) -> bool {
             | Kind::AgentPolicy
             | Kind::TaskSchedule
             | Kind::TaskWebhook
+            | Kind::EvalDataset
+            | Kind::EvalRun
     )
 }
 

@@ -1,6 +1,6 @@
 //! Users sign in and out, change their password, and ask who they are; and the first of them is made.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::State,
@@ -114,15 +114,21 @@ async fn login(
     let name = fields.required(&["username", "name"])?;
     let password = fields.required(&["password"])?;
     fields.end()?;
+    let user = user_of(&app, from, &name, password).await?;
+    signed_in(&app, StatusCode::OK, &user).await
+}
+
+/// Whose name and password these are. Every wrong one counts against the address that it comes from.
+pub async fn user_of(app: &App, from: IpAddr, name: &str, password: String) -> Result<Kept<User>, Problem> {
     app.sign_ins.begin_try(from, app.runtime.monotonic())?;
     // Who is not there, or can't be called so, is looked for and compared as long as anybody.
-    let user = if check_name(&name).is_ok() { app.control.user(&name).await? } else { None };
+    let user = if check_name(name).is_ok() { app.control.user(name).await? } else { None };
     let kept = user.as_ref().map(|user| &user.document.password);
     let is_right = app.sign_ins.passwords.is_right(password, kept, app.sign_ins.asker(from)).await?;
     match user.filter(|_| is_right) {
         Some(user) => {
             app.sign_ins.end_try_well(from, app.runtime.monotonic());
-            signed_in(&app, StatusCode::OK, &user).await
+            Ok(user)
         }
         None => {
             telemetry::sign_in_refused(from);

@@ -52,7 +52,7 @@ async fn namespaces(
     let names: Vec<String> = all.into_iter().filter(|name| mine.has(name)).collect();
     Ok(match dialect {
         Dialect::Ours => answer(StatusCode::OK, &json!({ "namespaces": names })),
-        Dialect::OrlojSdk => answer(StatusCode::OK, &names),
+        Dialect::OrlojJavaScript | Dialect::OrlojPython => answer(StatusCode::OK, &names),
     })
 }
 

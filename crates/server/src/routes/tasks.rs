@@ -27,8 +27,8 @@ use super::{
     answer,
     parameter::{
         AFTER, AGENT, ARCHIVED, BEFORE, BRANCH_ID, DRY_RUN, DRY_RUN_CAMEL, FROM_AGENT, IDEMPOTENCY_KEY,
-        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MODE, NAMESPACE, OFFSET, ORDER,
-        PHASE, RERUN, SCOPE, SEQUENCE, SORT, STATE, SYSTEM, TO_AGENT, TRACE_ID,
+        IF_MATCH, LABEL_SELECTOR, LABELS, LAST_EVENT_ID, LIFECYCLE, LIMIT, MAX_RESULTS, MODE, NAMESPACE,
+        OFFSET, ORDER, PHASE, RERUN, SCOPE, SEQUENCE, SORT, STATE, SYSTEM, TO_AGENT, TRACE_ID, USER_AGENT,
     },
     resources,
     table::{Body, Need, Route, Routes, Shape},
@@ -71,7 +71,7 @@ pub fn routes() -> Routes {
         .carries(Body::Optional("CancelRequest"))
         .answers(200, task);
     let retried = post("/v1/tasks/{task}/retry", "Asks for an ended task again: a new task.")
-        .heeds(&[IDEMPOTENCY_KEY])
+        .heeds(&[IDEMPOTENCY_KEY, USER_AGENT])
         .carries(Body::Optional("RetryRequest"))
         .answers(201, task)
         .answers(200, task);
@@ -100,7 +100,7 @@ pub fn routes() -> Routes {
 /// What a task tells.
 fn tellings() -> Routes {
     let get = |path: &str, summary: &str| Route::get(path, Need::Read, summary).takes(&[NAMESPACE]);
-    let messages = [PHASE, LIFECYCLE, FROM_AGENT, TO_AGENT, BRANCH_ID, TRACE_ID, LIMIT];
+    let messages = [PHASE, LIFECYCLE, FROM_AGENT, TO_AGENT, BRANCH_ID, TRACE_ID, LIMIT, MAX_RESULTS];
     Routes::new()
         .add(
             get("/v1/tasks/{task}/status", "What a task came to.")
@@ -134,6 +134,7 @@ fn tellings() -> Routes {
         )
         .add(
             get("/v1/tasks/{task}/logs", "A task's log as lines for people.")
+                .heeds(&[USER_AGENT])
                 .answers(200, Shape::Json("Logs")),
             log::logs,
         )

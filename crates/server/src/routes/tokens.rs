@@ -1,11 +1,11 @@
 //! Tokens for programs: made, listed without what is secret in them, and taken away.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use ostler_control::access::{Grant, Kept, NewToken, Proof, Token, make_secret};
+use ostler_control::access::{Grant, Kept, NewToken, Proof, Token, User, make_secret};
 use ostler_kernel::{Runtime, Timestamp};
 use ostler_spec::GoDuration;
 use serde::Serialize;
@@ -13,11 +13,12 @@ use serde::Serialize;
 use super::{
     answer,
     parameter::{AFTER, LIMIT, USER_AGENT},
+    sign_in::user_of,
     table::{Body, Need, Route, Routes, Shape},
     users::{behind, grant},
 };
 use crate::{
-    access::{Caller, check_name},
+    access::{Caller, Identity, Peer, check_name},
     dialect::Dialect,
     fields::{Fields, invalid},
     gate::App,
@@ -44,10 +45,11 @@ pub fn routes() -> Routes {
             create,
         )
         .add(
+            // Who is not signed in shows a name and a password.
             Route::post(
                 "/v1/auth/cli-token",
-                Need::SignIn,
-                "Makes a token that stands for who is signed in.",
+                Need::Nothing,
+                "Makes a token that stands for who is signed in, or for whose name and password are sent.",
             )
             .carries(Body::Optional("NewOwnToken"))
             .answers(201, Shape::Json("Token")),
@@ -63,6 +65,9 @@ pub fn routes() -> Routes {
 #[derive(Serialize)]
 struct View<'a> {
     name: &'a str,
+    /// Whom it stands for, where it is made for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<&'a str>,
     #[serde(flatten)]
     grant: &'a Grant,
     /// Shown once.
@@ -82,6 +87,7 @@ impl<'a> View<'a> {
         let text = |time: &Option<Timestamp>| time.map(|time| time.to_string());
         Self {
             name: &kept.name,
+            username: None,
             grant,
             token: None,
             created_at: kept.created_at.to_string(),
@@ -118,51 +124,90 @@ async fn create(
     fields.end()?;
     let new = NewToken { name, grant, created_by: caller.name().to_owned(), expires_at };
     let (kept, secret) = app.control.create_token(new).await?;
-    Ok(shown_once(&kept, &secret, &caller))
+    telemetry::token_created(&kept.name, caller.name());
+    Ok(shown_once(&View { token: Some(&secret), ..View::of(&kept) }))
 }
 
 /// How long a token lasts that stands for a user, if no end is asked for, and at most.
 const OWN_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const OWN_LASTS_AT_MOST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// For the command line of whoever has signed in.
+/// For the command line of whoever has signed in, or has sent a name and a password.
 async fn create_own(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    Identity(identity): Identity,
+    Peer(from): Peer,
     parameters: Parameters,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let Some(Proof::SignIn(_)) = caller.proof() else {
-        let detail = "a token makes no other; only a user who has signed in gets one that stands for them";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
-            .remedy("an admin makes tokens for programs with POST /v1/tokens"));
-    };
     let mut fields = Fields::begin_optional(parameters, &headers, &body)?;
-    let name = fields.text(&["name"])?.unwrap_or_else(|| made_up_name(&caller, &*app.runtime));
-    check_name(&name).map_err(|message| invalid("name", &message))?;
+    let asker = Asker::of(identity, &mut fields)?;
+    let name = fields.text(&["name"])?;
+    name.as_deref().map_or(Ok(()), check_name).map_err(|message| invalid("name", &message))?;
     let now = app.runtime.now();
     let expires_at = expiry(&mut fields, now)?.unwrap_or_else(|| now.after(OWN_LASTS));
     fields.end()?;
     if expires_at > now.after(OWN_LASTS_AT_MOST) {
         return Err(invalid("expires_at", &"expected a moment within 90 days"));
     }
-    let user = app.control.user(caller.name()).await?;
-    let user = user.ok_or_else(|| Problem::not_found("user", caller.name()))?;
+    let user = asker.user(&app, from).await?;
+    let name = name.unwrap_or_else(|| made_up_name(&user.name, &*app.runtime));
     let (kept, secret) = app.control.create_own_token(&user, name, expires_at).await?;
-    Ok(shown_once(&kept, &secret, &caller))
+    telemetry::token_created(&kept.name, &user.name);
+    let username = Some(user.name.as_str());
+    Ok(shown_once(&View { token: Some(&secret), username, ..View::of(&kept) }))
+}
+
+/// Who wants a token that stands for them.
+enum Asker {
+    SignedIn(Caller),
+    WithPassword { name: String, password: String },
+}
+
+impl Asker {
+    /// A name and a password count alone, whatever else the request shows.
+    fn of(identity: Result<Caller, Problem>, fields: &mut Fields) -> Result<Self, Problem> {
+        let (name, password) = (fields.text(&["username"])?, fields.text(&["password"])?);
+        match (name, password) {
+            (Some(name), Some(password)) => return Ok(Asker::WithPassword { name, password }),
+            (Some(_), None) => return Err(invalid("password", &"is missing")),
+            (None, Some(_)) => return Err(invalid("username", &"is missing")),
+            (None, None) => {}
+        }
+        let caller =
+            identity.map_err(|problem| problem.remedy("sign in, or send `username` and `password`"))?;
+        match caller.proof() {
+            Some(Proof::SignIn(_)) => Ok(Asker::SignedIn(caller)),
+            Some(Proof::Token(_)) | None => {
+                let detail =
+                    "a token makes no other; only a user who has signed in gets one that stands for them";
+                Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
+                    .remedy("an admin makes tokens for programs with POST /v1/tokens"))
+            }
+        }
+    }
+
+    async fn user(self, app: &App, from: IpAddr) -> Result<Kept<User>, Problem> {
+        match self {
+            Asker::SignedIn(caller) => {
+                let user = app.control.user(caller.name()).await?;
+                user.ok_or_else(|| Problem::not_found("user", caller.name()))
+            }
+            Asker::WithPassword { name, password } => user_of(app, from, &name, password).await,
+        }
+    }
 }
 
 /// Tells whose it is, and is not there yet.
-fn made_up_name(caller: &Caller, runtime: &dyn Runtime) -> String {
+fn made_up_name(user: &str, runtime: &dyn Runtime) -> String {
     let letters = make_secret("", runtime);
-    let user: String = caller.name().chars().take(64).collect();
+    let user: String = user.chars().take(64).collect();
     format!("{user}-cli-{}", &letters[..letters.len().min(10)])
 }
 
-fn shown_once(kept: &Kept<Token>, secret: &str, caller: &Caller) -> Response {
-    telemetry::token_created(&kept.name, caller.name());
-    let mut response = answer(StatusCode::CREATED, &View { token: Some(secret), ..View::of(kept) });
+fn shown_once(view: &View<'_>) -> Response {
+    let mut response = answer(StatusCode::CREATED, view);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

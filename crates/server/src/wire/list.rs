@@ -6,8 +6,25 @@ use serde_json::value::{RawValue, to_raw_value};
 #[derive(Debug, Serialize)]
 pub struct List<T> {
     items: Vec<T>,
+    /// Some read it here,
+    #[serde(flatten)]
+    next: Next,
+    /// and others, the SDKs of Orloj among them, there.
+    #[serde(skip_serializing_if = "Next::is_none")]
+    metadata: Next,
+}
+
+/// Where the list goes on, if it does.
+#[derive(Debug, Clone, Serialize)]
+struct Next {
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+}
+
+impl Next {
+    fn is_none(&self) -> bool {
+        self.next.is_none()
+    }
 }
 
 impl<T> List<T> {
@@ -16,7 +33,12 @@ impl<T> List<T> {
         let has_more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| has_more).map(cursor);
-        Self { items, next }
+        Self::new(items, next)
+    }
+
+    fn new(items: Vec<T>, next: Option<String>) -> Self {
+        let next = Next { next };
+        Self { items, metadata: next.clone(), next }
     }
 
     pub fn items(&self) -> &[T] {
@@ -25,7 +47,7 @@ impl<T> List<T> {
 
     /// The same, each item as it is shown.
     pub fn map<U>(self, show: impl FnMut(T) -> U) -> List<U> {
-        List { items: self.items.into_iter().map(show).collect(), next: self.next }
+        List { items: self.items.into_iter().map(show).collect(), next: self.next, metadata: self.metadata }
     }
 }
 
@@ -64,6 +86,6 @@ impl Pages {
 
     /// The page, and where the next one begins if there is more.
     pub fn end(self, next: Option<String>) -> List<Box<RawValue>> {
-        List { items: self.items, next }
+        List::new(self.items, next)
     }
 }

@@ -64,8 +64,8 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("GET", "/v1/tokens", Admin, Everywhere),
     ("POST", "/v1/tokens", Admin, Everywhere),
     ("DELETE", "/v1/tokens/{name}", Admin, Everywhere),
-    // Of whoever has signed in: a token is refused by its own reason.
-    ("POST", "/v1/auth/cli-token", Reader, Nowhere),
+    // It asks for a sign-in, or a name and a password, by itself: see users.rs.
+    ("POST", "/v1/auth/cli-token", Nobody, Nowhere),
     ("GET", "/v1/tasks", Reader, In),
     ("POST", "/v1/tasks", Writer, In),
     ("GET", "/v1/tasks/watch", Reader, In),
@@ -97,6 +97,12 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("POST", "/a2a", Writer, Nowhere),
     ("GET", "/v1/a2a/agents", Reader, Nowhere),
     ("GET", "/.well-known/agent-card.json", Reader, Nowhere),
+    ("GET", "/.well-known/agent.json", Reader, Nowhere),
+    ("POST", "/v1/agents/{name}/a2a", Writer, In),
+    ("POST", "/v1/agent-systems/{name}/a2a", Writer, In),
+    ("GET", "/v1/agents/{name}/.well-known/agent-card.json", Reader, In),
+    ("GET", "/v1/agent-systems/{name}/.well-known/agent-card.json", Reader, In),
+    ("GET", "/v1/sessions/{name}/checkpoints", Reader, In),
     ("POST", "/v1/sessions/{name}/turns", Writer, In),
     ("GET", "/v1/sessions/{name}/events", Reader, In),
     ("GET", "/v1/sessions/{name}/stream", Reader, In),
@@ -108,6 +114,9 @@ const ROWS: &[(&str, &str, Least, Where)] = &[
     ("POST", "/v1/eval-runs/{name}/annotate", Writer, In),
     ("POST", "/v1/eval-runs/{name}/finalize", Writer, In),
     ("GET", "/v1/eval-runs/{name}/compare", Reader, In),
+    ("GET", "/v1/eval-runs/compare", Reader, In),
+    ("POST", "/v1/eval-runs/{name}/results", Writer, In),
+    ("PUT", "/v1/eval-runs/{name}/results/{sample}", Writer, In),
     ("GET", "/v1/eval-runs/{name}/export", Reader, In),
     ("GET", "/v1/workers", Reader, Everywhere),
     ("GET", "/v1/workers/watch", Reader, Everywhere),
@@ -163,10 +172,12 @@ const ORDINARY_ROWS: [(&str, &str, Least); 6] = [
 ];
 
 /// Of these something is found out.
-const WITH_STATUS: [&str; 8] = [
+const WITH_STATUS: [&str; 10] = [
     "agent-policies",
     "agent-systems",
     "agents",
+    "eval-datasets",
+    "eval-runs",
     "memories",
     "model-endpoints",
     "task-schedules",
@@ -239,6 +250,7 @@ async fn every_route_lets_in_who_may_and_nobody_else() {
     ];
     for ((method, path), (least, concerns)) in rows() {
         let path = path.replace("{name}", "nothing").replace("{task}", "nothing");
+        let path = path.replace("{sample}", "nothing");
         let path = if concerns == In { format!("{path}?namespace=default") } else { path };
         for (who, credential, role) in &callers {
             let expected = match role {

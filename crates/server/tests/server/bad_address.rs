@@ -208,7 +208,7 @@ async fn parameters_that_make_no_sense() {
         ("/v1/tasks?state=queued,", "state"),
         ("/v1/tasks?archived=yes", "archived"),
         ("/v1/tasks?namespace=a/b", "namespace"),
-        ("/v1/tasks?namespace=", "namespace"),
+        ("/v1/tasks?namespace=+", "namespace"),
         ("/v1/agents/helper?namespace=*", "namespace"),
         ("/v1/tasks?stat=queued", "this route takes namespace, state"),
         ("/v1/version?x=1", "takes none"),

@@ -45,7 +45,10 @@ async fn a_task_of_one_agent_has_one_message() {
     );
     assert_eq!(list("from_agent=helper").await["filtered_from"], 0);
     assert_eq!(list("branch_id=b001&to_agent=helper&limit=1").await["total"], 1);
+    assert_eq!(list("max_results=1").await["total"], 1);
     check(&place.get(&format!("{path}?limit=0")).await, 400, "bad_parameter", "limit");
+    check(&place.get(&format!("{path}?max_results=0")).await, 400, "bad_parameter", "max_results: expected");
+    check(&place.get(&format!("{path}?max_results=1&limit=1")).await, 400, "bad_parameter", "two names");
     check(&place.get(&format!("{path}?phase=a&lifecycle=b")).await, 400, "bad_parameter", "two names");
     check(&place.get("/v1/tasks/none/messages").await, 404, "not_found", "none");
     for query in ["phase=bogus", "lifecycle=queued,bogus"] {
@@ -234,7 +237,20 @@ async fn what_is_not_there_yet_says_so_by_name() {
         json!({"kind": "EvalRun", "metadata": {"name": "er"}, "spec": {"dataset_ref": "d", "system": "s"}});
     let made = place.post("/v1/eval-runs", &run).await;
     assert_eq!(made.status, 201, "{made:?}");
+    place.apply_agent().await;
+    let system = json!({"kind": "AgentSystem", "metadata": {"name": "desk"}, "spec": {"agents": ["helper"]}});
+    assert_eq!(place.post("/v1/agent-systems", &system).await.status, 201);
     for (method, path, what) in [
+        ("GET", "/v1/eval-runs/compare?runs=er,other", "comparing"),
+        ("GET", "/v1/eval-runs/compare", "comparing"),
+        ("POST", "/v1/eval-runs/er/results", "eval-run/er"),
+        ("PUT", "/v1/eval-runs/er/results/first", "eval-run/er"),
+        ("POST", "/v1/agents/helper/a2a", "agent/helper"),
+        ("POST", "/v1/agent-systems/desk/a2a", "agent-system/desk"),
+        ("GET", "/v1/agents/helper/.well-known/agent-card.json", "agent/helper"),
+        ("GET", "/v1/agent-systems/desk/.well-known/agent-card.json", "agent-system/desk"),
+        ("GET", "/.well-known/agent.json", "A2A"),
+        ("GET", "/v1/sessions/chat/checkpoints", "session/chat"),
         ("POST", "/v1/eval-runs/er/start", "eval-run/er"),
         ("GET", "/v1/eval-runs/er/compare", "eval-run/er"),
         ("POST", "/v1/sessions/chat/turns", "session/chat"),
@@ -246,6 +262,11 @@ async fn what_is_not_there_yet_says_so_by_name() {
     ] {
         check(&place.send(method, path, "", b"").await, 422, "not_available", what);
     }
+    for path in ["/v1/eval-runs/compare?runs=none", "/v1/agents/none/.well-known/agent-card.json"] {
+        check(&place.get(path).await, 404, "not_found", "none");
+    }
+    let status = place.get("/v1/eval-runs/er/status").await.json();
+    assert_eq!((&status["metadata"]["name"], &status["status"]["phase"]), (&json!("er"), &json!("Error")));
     let changed = place.put("/v1/tool-approvals/ta", "if-match: *\r\n", &approval).await;
     check(&changed, 405, "method_not_allowed", "does not take PUT");
     let worker = Worker::new(&place).await;

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::{Place, agent, model};
+use super::{
+    bad_input::check,
+    support::{Place, agent, model, task},
+};
 
 fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
@@ -108,4 +111,50 @@ async fn who_applies_to_another_version_is_refused() {
     assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("conflict")), "{stale:?}");
     let fresh = place.send("POST", "/v1/agents", &headers("\"1\""), other.as_bytes()).await;
     assert_eq!((fresh.status, &fresh.json()["metadata"]["resourceVersion"]), (201, &json!("2")));
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_said_is_the_one_that_the_address_names() {
+    let place = Place::new().await;
+    let kindless = |mut body: Value, kind: Value| {
+        match kind {
+            Value::Null => drop(body.as_object_mut().unwrap().remove("kind")),
+            kind => body["kind"] = kind,
+        }
+        body
+    };
+    let made = place.post("/v1/agents?namespace=team", &kindless(agent("a"), Value::Null)).await;
+    assert_eq!((made.status, &made.json()["kind"]), (201, &json!("Agent")), "{made:?}");
+    assert_eq!(made.json()["metadata"]["namespace"], "team");
+    let mut elsewhere = kindless(agent("a"), Value::Null);
+    elsewhere["metadata"]["namespace"] = json!("other");
+    check(&place.post("/v1/agents?namespace=team", &elsewhere).await, 400, "bad_parameter", "team");
+    let limited = place.token("limited", "writer", &["team"]).await;
+    let refused = place.send_as(&limited, "POST", "/v1/agents?namespace=team", Some(&elsewhere)).await;
+    check(&refused, 400, "bad_parameter", "other");
+    let refused = place.send_as(&limited, "POST", "/v1/agents", Some(&elsewhere)).await;
+    check(&refused, 403, "forbidden", "other");
+
+    place.apply_agent().await;
+    let put = place.put("/v1/agents/helper", "if-match: *\r\n", &kindless(agent("helper"), json!(""))).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let yaml = b"metadata: {name: yams}\nspec: {model_ref: mock}\n";
+    let reply = place.send("POST", "/v1/agents", "content-type: text/yaml\r\n", yaml).await;
+    assert_eq!((reply.status, &reply.json()["kind"]), (201, &json!("Agent")), "{reply:?}");
+    for (content_type, path) in [("application/json", "/v1/tasks"), ("text/yaml", "/v1/tasks?rerun=true")] {
+        let mut body = kindless(task(), Value::Null);
+        body["metadata"] = json!({"name": format!("t-{}", path.len())});
+        let headers = format!("content-type: {content_type}\r\n");
+        let reply = place.send("POST", path, &headers, body.to_string().as_bytes()).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+    }
+    let template = json!({"metadata": {"name": "often"}, "spec": {"agent": "helper", "mode": "template"}});
+    let made = place.post("/v1/tasks", &template).await;
+    assert_eq!((made.status, &made.json()["kind"]), (201, &json!("Task")), "{made:?}");
+
+    check(&place.post("/v1/agents", &kindless(agent("a"), json!("Tool"))).await, 400, "invalid_manifest", "");
+    check(&place.post("/v1/agents", &json!({})).await, 400, "invalid_manifest", "2 problems");
+    let mistaken =
+        place.post("/v1/agents", &json!({"metadata": {"name": "a"}, "spec": {"promt": "x"}})).await;
+    check(&mistaken, 400, "invalid_manifest", "promt");
 }

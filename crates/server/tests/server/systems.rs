@@ -114,7 +114,7 @@ async fn what_a_task_needs_is_there_when_it_is_accepted() {
     let place = desk().await;
     assert_eq!(place.delete("/v1/agents/editor").await.status, 204);
     let refused = place.post("/v1/tasks", &task("report")).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (404, &json!("not_found")), "{refused:?}");
+    assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("bad_reference")), "{refused:?}");
     let unknown = json!({"kind": "Task", "spec": {"system": "nowhere"}});
     assert_eq!(place.post("/v1/tasks", &unknown).await.status, 404);
     let both = json!({"kind": "Task", "spec": {"system": "desk", "agent": "helper"}});

@@ -135,7 +135,7 @@ async fn what_is_asked_for_again_is_what_was_sent() {
     unknown["spec"]["agent"] = json!("nobody");
     check(&place.post(path, &unknown).await, 404, "not_found", "nobody");
     unknown.as_object_mut().unwrap().remove("kind");
-    check(&place.post(path, &unknown).await, 400, "invalid_manifest", "kind");
+    check(&place.post(path, &unknown).await, 404, "not_found", "nobody");
 }
 
 /// However many of the numbers at hand are taken, it is run.

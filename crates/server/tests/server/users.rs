@@ -127,6 +127,59 @@ async fn a_token_of_ones_own_stands_for_the_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_ones_own_is_made_for_a_name_and_a_password() {
+    let place = Place::with_agent().await;
+    let body = json!({"name": "ada", "password": PASSWORD, "role": "writer", "namespaces": ["default"]});
+    assert_eq!(place.post("/v1/auth/users", &body).await.status, 201);
+    let other = place.token("other", "reader", &["*"]).await;
+    let ask = async |credential: &str, body: Value| {
+        place.send_as(credential, "POST", "/v1/auth/cli-token", Some(&body)).await
+    };
+    for credential in ["", &other] {
+        let made = ask(credential, json!({"username": "ada", "password": PASSWORD})).await;
+        assert_eq!((made.status, made.header("cache-control")), (201, Some("no-store")), "{made:?}");
+        assert!(made.header("set-cookie").is_none(), "{made:?}");
+        let token = made.json();
+        assert_eq!((&token["username"], &token["role"]), (&json!("ada"), &json!("writer")));
+        assert!(token["created_at"].is_string() && token["name"].as_str().unwrap().starts_with("ada-cli-"));
+        let own = bearer(token["token"].as_str().unwrap());
+        assert_eq!(place.send_as(&own, "GET", "/v1/auth/me", None).await.json()["username"], "ada");
+    }
+    for (name, password) in [("ada", "another long password"), ("eve", PASSWORD), ("a/b", PASSWORD)] {
+        let refused = ask("", json!({"username": name, "password": password})).await;
+        check(&refused, 401, "unauthorized", "the name or the password is wrong");
+    }
+    let lacking = ask("", json!({"username": "ada"})).await;
+    check(&lacking, 400, "invalid_body", "password");
+    check(&ask("", json!({"password": PASSWORD})).await, 400, "invalid_body", "username");
+    check(&ask("", json!({})).await, 401, "unauthorized", "no token");
+    let tokens = place.get("/v1/tokens").await.json();
+    assert_eq!(tokens["items"].as_array().unwrap().len(), 3, "those that were shown, and no more: {tokens}");
+}
+
+/// Guesses here are guesses there.
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_at_tokens_of_ones_own_are_bounded_as_sign_ins_are() {
+    let place = Place::new().await;
+    assert_eq!(place.post("/v1/auth/users", &json!({"name": "ada", "password": PASSWORD})).await.status, 201);
+    let wrong = json!({"username": "ada", "password": "another long password"});
+    let mut guesses = 0;
+    loop {
+        let reply = place.send_as("", "POST", "/v1/auth/cli-token", Some(&wrong)).await;
+        if reply.status == 429 {
+            break;
+        }
+        check(&reply, 401, "unauthorized", "wrong");
+        guesses += 1;
+        assert!(guesses < 100, "nobody is held up");
+    }
+    let right = json!({"username": "ada", "password": PASSWORD});
+    for path in ["/v1/auth/cli-token", "/v1/auth/login"] {
+        assert_eq!(place.send_as("", "POST", path, Some(&right)).await.status, 429, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_has_so_many_tokens_and_the_oldest_go_first() {
     let place = Place::new().await;
     let body = json!({"name": "ada", "password": PASSWORD});

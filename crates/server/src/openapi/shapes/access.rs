@@ -49,13 +49,23 @@ fn user() -> Value {
 
 fn token() -> Value {
     let shown_once = json!({"type": "string", "description": "Shown once, when it is made."});
-    let more = [("token", shown_once), ("last_used_at", text()), ("expires_at", text())];
+    let more =
+        [("token", shown_once), ("username", text()), ("last_used_at", text()), ("expires_at", text())];
     with(&[("name", text()), ("created_at", text()), ("created_by", text())], &more)
 }
 
-/// All of it may be left out.
+/// All of it may be left out by who has signed in.
 fn own_token() -> Value {
-    body(&[], &[("name", name()), ("expires_at", text()), ("expires_in", text())])
+    body(
+        &[],
+        &[
+            ("username", text()),
+            ("password", text()),
+            ("name", name()),
+            ("expires_at", text()),
+            ("expires_in", text()),
+        ],
+    )
 }
 
 /// With a role and namespaces, which may be left out.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{answer, check_version, created, find, idempotency_key, overrides::changed_spec};
 use crate::{
+    dialect::Dialect,
     gate::App,
     json, manifest,
     parameters::{Name, Parameters},
@@ -60,12 +61,13 @@ pub async fn put_status(
 
 pub async fn retry(
     State(app): State<Arc<App>>,
+    dialect: Dialect,
     Name(task): Name,
     parameters: Parameters,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let overrides = overrides(&headers, &body)?;
+    let overrides = overrides(dialect, &headers, &body)?;
     let row = find(&app, &task, parameters).await?;
     let written = |name: &str| overrides.as_ref()?.get(name)?.as_str();
     let key = idempotency_key(&headers, written("idempotency_key").or_else(|| written("idempotencyKey")))?;
@@ -115,8 +117,21 @@ fn reason(headers: &HeaderMap, body: &[u8]) -> Result<Option<String>, Problem> {
 }
 
 /// `{"overrides": {...}}`: what is to be otherwise this time.
-fn overrides(headers: &HeaderMap, body: &[u8]) -> Result<Option<Map<String, Value>>, Problem> {
-    match only_field("overrides", headers, body)? {
+fn overrides(
+    dialect: Dialect,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Option<Map<String, Value>>, Problem> {
+    let Some(members) = members(headers, body)? else { return Ok(None) };
+    let is_bare = match dialect {
+        Dialect::Ours | Dialect::OrlojJavaScript => false,
+        // It sends text under names, so nothing else than what is meant by us is an object there.
+        Dialect::OrlojPython => !matches!(members.get("overrides"), Some(Value::Object(_))),
+    };
+    if is_bare {
+        return Ok(Some(members).filter(|members| !members.is_empty()));
+    }
+    match only_member("overrides", members)? {
         None => Ok(None),
         Some(Value::Object(overrides)) => Ok(Some(overrides)),
         Some(_) => Err(refuse("overrides", "expected an object with fields of the spec")),
@@ -125,12 +140,23 @@ fn overrides(headers: &HeaderMap, body: &[u8]) -> Result<Option<Map<String, Valu
 
 /// The one field that a body may have; nothing if it is not there, or no body is.
 fn only_field(name: &str, headers: &HeaderMap, body: &[u8]) -> Result<Option<Value>, Problem> {
+    members(headers, body)?.map_or(Ok(None), |members| only_member(name, members))
+}
+
+/// What a body holds; nothing if there is none.
+fn members(headers: &HeaderMap, body: &[u8]) -> Result<Option<Map<String, Value>>, Problem> {
     let text = manifest::text(body)?;
     if text.trim().is_empty() {
         return Ok(None);
     }
     manifest::expect_json(headers)?;
-    let Value::Object(mut members) = json::read(text)? else { return Err(refuse("", "expected an object")) };
+    match json::read(text)? {
+        Value::Object(members) => Ok(Some(members)),
+        _ => Err(refuse("", "expected an object")),
+    }
+}
+
+fn only_member(name: &str, mut members: Map<String, Value>) -> Result<Option<Value>, Problem> {
     let value = members.remove(name).filter(|value| !value.is_null());
     match members.keys().next() {
         Some(other) => Err(refuse(other, &format!("unknown field, only {name} is known"))),

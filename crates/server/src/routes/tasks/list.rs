@@ -70,7 +70,7 @@ pub async fn list(State(app): State<Arc<App>>, parameters: Parameters) -> Result
         }
         None => {
             let before = match behind {
-                Some(text) => Some(before(&app, &parameters, text).await?),
+                Some(text) => Some(last_of_the_page_before(&app, &parameters, text).await?),
                 None => None,
             };
             fill(&app, &mut page, filter(&parameters, before)?, offset).await?
@@ -186,18 +186,29 @@ fn states_of(phases: &str) -> Result<Vec<String>, Problem> {
     Ok(states)
 }
 
-/// The last task of the page before: its uid or, in a list of one namespace, its name.
-async fn before(app: &App, parameters: &Parameters, text: &str) -> Result<TaskId, Problem> {
-    let error = match text.parse() {
-        Ok(task) => return Ok(task),
-        Err(error) => Problem::bad_parameter(format!("before: {error}")),
-    };
-    named(app, parameters, text).await?.map(|row| row.task.id).ok_or(error)
+/// Its uid, `namespace/name` or, in a list of one namespace, its name.
+async fn last_of_the_page_before(app: &App, parameters: &Parameters, text: &str) -> Result<TaskId, Problem> {
+    if let Ok(task) = text.parse() {
+        return Ok(task);
+    }
+    let found = named(app, parameters, text).await?.map(|row| row.task.id);
+    found.ok_or_else(|| {
+        let name = if parameters.get("after").is_some() { "after" } else { "before" };
+        let detail = format!("{name}: expected the `continue` of the page before, or a task, found {text:?}");
+        Problem::bad_parameter(detail)
+    })
 }
 
-/// The task of this name, in a list of one namespace.
-async fn named(app: &App, parameters: &Parameters, name: &str) -> Result<Option<TaskRow>, Problem> {
-    let Scope::One(namespace) = parameters.scope()? else { return Ok(None) };
+/// The task of this name: with its namespace before it, or in a list of one namespace.
+async fn named(app: &App, parameters: &Parameters, text: &str) -> Result<Option<TaskRow>, Problem> {
+    let (namespace, name) = match (text.split_once('/'), parameters.scope()?) {
+        (Some((namespace, name)), _) => {
+            parameters.caller()?.check_namespace(namespace)?;
+            (namespace.to_owned(), name)
+        }
+        (None, Scope::One(namespace)) => (namespace, text),
+        (None, Scope::All) => return Ok(None),
+    };
     match app.control.task(&namespace, name).await {
         Ok(row) => Ok(Some(row)),
         Err(ControlError::NotFound { .. }) => Ok(None),

@@ -8,10 +8,11 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::store::{StoreExt, TaskRow};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{answer, find};
 use crate::{
+    dialect::Dialect,
     gate::App,
     parameters::{Name, Parameters, last_event_id},
     problem::Problem,
@@ -83,12 +84,14 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 
 pub async fn logs(
     State(app): State<Arc<App>>,
+    dialect: Dialect,
     Name(task): Name,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let row = find(&app, &task, parameters).await?;
     let (after, limit) = (row.last_seq.saturating_sub(MAX_LINES), MAX_LINES as usize);
     let events = app.control.store().events(row.task.id, after, limit).await?;
-    let lines: Vec<String> = events.iter().map(log_line::line).collect();
+    let lines: Vec<Value> =
+        events.iter().map(|event| dialect.log_line(event.at, &log_line::what(&event.body))).collect();
     Ok(answer(StatusCode::OK, &json!({ "name": row.task.name, "logs": lines })))
 }

@@ -50,14 +50,16 @@ pub async fn metrics(
     Ok(answer(StatusCode::OK, &Metrics::new(&row.task, &all, &filter, now(&app))))
 }
 
+/// Names of how many messages at most.
+const LIMITS: [&str; 2] = ["limit", "max_results"];
+
 async fn asked_for(
     app: &App,
     task: &str,
     parameters: Parameters,
 ) -> Result<(TaskRow, Vec<MessageView>, MessageFilter), Problem> {
-    let known =
-        ["namespace", "phase", "lifecycle", "from_agent", "to_agent", "branch_id", "trace_id", "limit"];
-    let parameters = parameters.only(&known)?;
+    let known = ["namespace", "phase", "lifecycle", "from_agent", "to_agent", "branch_id", "trace_id"];
+    let parameters = parameters.only(&[&known[..], &LIMITS].concat())?;
     let text = |name| parameters.get(name).map(str::to_owned);
     let filter = MessageFilter {
         phases: phases(parameters.one_of(&["phase", "lifecycle"])?.unwrap_or_default())?,
@@ -65,7 +67,7 @@ async fn asked_for(
         to_agent: text("to_agent"),
         branch_id: text("branch_id"),
         trace_id: text("trace_id"),
-        limit: parameters.get("limit").map(|_| parameters.limit()).transpose()?,
+        limit: parameters.limit_as(&LIMITS)?,
     };
     let row = app.control.task(parameters.namespace_or_default()?, task).await?;
     let all = messages_of(&row.task, &app.control.telling(&row).await?);
