@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench sim crash chaos rolling ssrf power-loss store-conformance store-histories fuzz fuzz-api vendors canary image deploy-test
+.PHONY: help setup run test lint fmt bench sim crash chaos rolling ssrf power-loss store-conformance store-histories fuzz fuzz-api vendors clients canary image deploy-test
 
 KILLS ?= 300
 MINUTES ?= 30
@@ -67,6 +67,9 @@ fuzz-api: ## Send made-up requests to every route of the description (EXAMPLES=2
 
 vendors: ## Run the vendors' own SDKs against the scripted model server (CASES="gemini cut")
 	@scripts/vendors.sh
+
+clients: ## Run other systems' SDKs against the real server
+	@scripts/clients.sh
 
 image: ## Build the container image (IMAGE=name, BINARY=program, ARCHIVE=file)
 	@deploy/image.sh

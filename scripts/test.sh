@@ -27,6 +27,7 @@ part "build" cargo build --workspace --bins --tests
 part "tests" cargo_test
 part "run once" env ONCE=1 BUILT=1 scripts/run.sh
 part "vendors" with_figures env BUILT=1 scripts/vendors.sh
+part "clients" with_figures env BUILT=1 scripts/clients.sh
 part "simulation" with_figures "$target/debug/sim" --seeds "${SEEDS:-500}"
 part "planted bugs" with_figures "$target/debug/sim" --all-bugs --seeds 500
 part "power loss" with_figures "$target/debug/power-loss" --cuts "${CUTS:-60}"
