@@ -176,7 +176,7 @@ async fn many_tasks(
     database: &Database<'_>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let (before, watch) = (database.rows()?, WeatherWatch::begin()?);
+    let (before, stored, watch) = (database.rows()?, database.stored()?, WeatherWatch::begin()?);
     let each = bench.settings.shared_tasks.div_ceil(bench.settings.at_once);
     let clients = (0..bench.settings.at_once).map(async |_| {
         let mut connection = server.connect().await?;
@@ -195,6 +195,8 @@ async fn many_tasks(
     let share = hot as f64 / updates.max(1) as f64 * 100.0;
     report.add(Figure::new(name("updates that touched no index"), share, "%", weather));
     report.add(Figure::new(name("updates per task"), updates as f64 / n_tasks as f64, "", weather));
+    let kilobytes = database.stored()?.saturating_sub(stored) as f64 / 1024.0 / n_tasks as f64;
+    report.add(Figure::new(name("on disk per task of three steps,"), kilobytes, "KB", weather));
     report.summarize(format!("{} dead rows after {n_tasks} tasks", rows.dead));
     Ok(())
 }

@@ -197,6 +197,13 @@ impl Database<'_> {
         Ok(Used { cpu, written })
     }
 
+    /// What all tables and indexes take on the disk.
+    pub fn stored(&self) -> anyhow::Result<u64> {
+        let sql =
+            "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = 'ostler'";
+        Ok(self.ask(sql)?.trim().parse()?)
+    }
+
     pub fn rows(&self) -> anyhow::Result<Rows> {
         let answer = self.ask(
             "SELECT sum(n_live_tup), sum(n_dead_tup), sum(n_tup_upd), sum(n_tup_hot_upd) \
