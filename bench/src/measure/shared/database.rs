@@ -144,17 +144,18 @@ impl Database<'_> {
         };
         let (task, run, session) = (id(1), id(2), id(3));
         let copies = [
-            self.copy("tasks", finished, &[("id", &task), ("name", "name || '-' || n")])?,
-            self.copy("runs", finished, &[("id", &run), ("task", &task), ("session", &session)])?,
-            self.copy("sessions", finished, &[("id", &session)])?,
-            self.copy("steps", finished, &[("run", &run)])?,
-            self.copy("entries", finished, &[("session", &session)])?,
-            // Of the task, and not of what was declared before it. Below all that are there.
+            // Of the task, and not of what was declared before it; first, while that is one run to look at and not a million.
+            // Below all that are there.
             self.copy(
                 "events WHERE task IN (SELECT task FROM ostler.runs)",
                 finished,
                 &[("task", &task), ("position", "n * 16 + seq")],
             )?,
+            self.copy("tasks", finished, &[("id", &task), ("name", "name || '-' || n")])?,
+            self.copy("runs", finished, &[("id", &run), ("task", &task), ("session", &session)])?,
+            self.copy("sessions", finished, &[("id", &session)])?,
+            self.copy("steps", finished, &[("run", &run)])?,
+            self.copy("entries", finished, &[("session", &session)])?,
         ];
         self.ask(&format!("SET synchronous_commit = off;\n{}", copies.concat()))?;
         self.ask("VACUUM ANALYZE")?;
