@@ -91,13 +91,9 @@ impl Bug {
     }
 
     /// Whether thousands of seeds are needed to catch it: it is played by its name only. A worker that lost its run mostly
-    /// hears of that from its renewals before a secret comes; one of about 1,500 seeds has it otherwise. And the same request
-    /// is answered by its name before it contends for its key.
+    /// hears of that from its renewals before a secret comes; one of about 1,500 seeds has it otherwise.
     pub fn is_rare(self) -> bool {
-        matches!(
-            self,
-            Bug::SecretForAnybody | Bug::Unchecked(ostler_kernel::Command::Accept, Condition::TaskKey)
-        )
+        self == Bug::SecretForAnybody
     }
 }
 

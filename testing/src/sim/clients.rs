@@ -144,6 +144,7 @@ pub async fn play(world: Arc<World>, done: watch::Sender<usize>, n_tasks: u64) {
             .detach();
     }
     converse::meet_in_one(&world).await;
+    contend::for_key(&world).await;
     contend::for_name(&world).await;
     contend::for_either(&world).await;
     contend::for_resource(&world).await;

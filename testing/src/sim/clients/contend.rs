@@ -1,8 +1,9 @@
-//! Clients who want the same thing at the same time: one resource, one name.
+//! Clients who want the same thing at the same time: one resource, one name, one key.
 
 use std::sync::Arc;
 
 use ostler_control::{ControlError, NewTask, Precondition};
+use ostler_kernel::TaskId;
 use ostler_spec::{Kind, parse};
 
 use super::{insist, meet, pause};
@@ -95,6 +96,36 @@ async fn delete_resource(world: &Arc<World>) {
         }
     })
     .await;
+}
+
+/// The same request twice at once, without a name and with one key: both are answered with the one task.
+pub async fn for_key(world: &Arc<World>) {
+    meet(world).await;
+    let (first, second) = futures_util::future::join(create_keyed(world), create_keyed(world)).await;
+    if let (Some(first), Some(second)) = (first, second)
+        && first != second
+    {
+        world.violate(format!("one request became two tasks, {first} and {second}"));
+    }
+}
+
+/// Its task. One that got no answer asks again with the same key.
+async fn create_keyed(world: &Arc<World>) -> Option<TaskId> {
+    let text = "kind: Task\nmetadata: {name: unnamed}\nspec:\n  agent: worker\n  idempotency_key: shared\n  \
+                input: {message: task c turns=0}";
+    let mut new = parse("sim", text).unwrap_or_default().pop().and_then(NewTask::from_resource)?;
+    new.name = None;
+    loop {
+        let new = new.clone();
+        match world.ask(|control| async move { control.create_task(new).await }).await {
+            Some(Ok(created)) => return Some(created.task.id),
+            Some(Err(ControlError::Store(_))) | None => pause(world, 400).await,
+            Some(Err(error)) => {
+                world.violate(format!("a key that is used for the same request was answered with: {error}"));
+                return None;
+            }
+        }
+    }
 }
 
 /// Two requests for a task of one name at once: one of them is refused, and says so.
