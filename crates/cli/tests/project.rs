@@ -111,6 +111,13 @@ fn an_object_is_described_with_what_hangs_together_with_it() {
     ] {
         assert!(task.ok().contains(part), "no {part:?} in {}", task.stdout);
     }
+    up.apply("kind: Agent\nmetadata: {name: ghost}\nspec: {model_ref: mock}\n").ok();
+    up.ostler(["run", "system/report", "Hi.", "--name", "two"]).ok();
+    let task = up.ostler(["describe", "task/two"]);
+    for agent in ["assistant", "ghost"] {
+        let part = format!("  agent {agent}\n  step 0  model mock-1  ok");
+        assert!(task.ok().contains(&part), "no {part:?} in {}", task.stdout);
+    }
     up.ostler(["describe", "agent"]).failed(2, &["which agent?"]);
     up.ostler(["describe", "agent", "nobody"]).failed(1, &["there is no Agent \"nobody\""]);
     let both = up.ostler(["describe", "agent/assistant", "model/mock"]);

@@ -7,6 +7,9 @@ use super::{FailureView, UsageView};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepView {
     pub id: StepId,
+    /// Whose it is; an older server doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub kind: StepKind,
     pub state: StepState,
     pub attempt: u32,

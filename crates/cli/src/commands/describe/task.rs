@@ -137,7 +137,15 @@ async fn tell_steps(page: &mut Page, client: &Client, task: &TaskView) {
     }
     page.section("steps");
     page.titles(steps.iter().take(STEPS).map(|step| words::step_title(step.id.index, &step.kind)));
+    let mut run = None;
     for step in steps.iter().take(STEPS) {
+        // Each agent of a system counts its steps from 0.
+        if task.spec.system.is_some() && run.replace(&step.id.run) != Some(&step.id.run) {
+            page.remark(
+                Tone::Quiet,
+                &step.agent.as_ref().map(|agent| format!("agent {agent}")).unwrap_or_default(),
+            );
+        }
         let title = words::step_title(step.id.index, &step.kind);
         match &step.state {
             StepState::Open => page.toned(&title, "under way", Tone::Pending),

@@ -216,13 +216,14 @@ fn step() -> Value {
         &[("state", one_of(&["open", "done"]))],
         &[("outcome", outcome), ("at", number()), ("took_ms", number()), ("usage", reference("Usage"))],
     );
-    object(&[
+    let required = [
         ("id", object(&[("run", text()), ("index", number())])),
         ("kind", step_kind()),
         ("state", state),
         ("attempt", number()),
         ("opened_at", number()),
-    ])
+    ];
+    with(&required, &texts(&["agent"]))
 }
 
 fn outcomes() -> Value {

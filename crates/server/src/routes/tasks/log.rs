@@ -8,6 +8,8 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::store::{StoreExt, TaskRow};
+use ostler_kernel::Step;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{answer, find};
@@ -31,9 +33,20 @@ pub async fn steps(
     let row = find(&app, &task, parameters).await?;
     let mut steps = Vec::new();
     for run in row.task.runs() {
-        steps.extend(app.control.store().steps(run).await?);
+        let agent = app.control.store().run(run).await?.map(|run| run.agent);
+        let of_run = app.control.store().steps(run).await?;
+        steps.extend(of_run.into_iter().map(|step| AgentStep { agent: agent.clone(), step }));
     }
     Ok(answer(StatusCode::OK, &json!({ "items": steps })))
+}
+
+/// A step, and whose it is.
+#[derive(Serialize)]
+struct AgentStep {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(flatten)]
+    step: Step,
 }
 
 pub async fn events(
