@@ -65,6 +65,16 @@ fn tokens_and_users_are_listed_in_every_form() {
 }
 
 #[test]
+fn all_pages_of_tokens_and_users_are_listed() {
+    let fake = Fake::start(|asked| match asked.line.contains("after=ada") {
+        true => ok(&json!({"items": [{"name": "bob", "role": "reader"}]})),
+        false => ok(&json!({"items": [{"name": "ada", "role": "admin"}], "continue": "ada"})),
+    });
+    assert_eq!(fake.ostler(["user", "list", "-o", "name"]).ok(), "user/ada\nuser/bob\n");
+    assert_eq!(fake.ostler(["token", "list", "-o", "name"]).ok(), "token/ada\ntoken/bob\n");
+}
+
+#[test]
 fn passwords_come_from_stdin_or_a_terminal_and_from_nowhere_else() {
     let fake = Fake::start(|_| ok(&json!({"name": "ada", "role": "writer", "namespaces": ["*"]})));
     let arguments = ["user", "add", "ada", "--role", "writer", "--password-stdin"];

@@ -2,10 +2,13 @@
 //! namespaces it holds for.
 
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Client, ClientError, transport::ANSWER_WITHIN};
+use crate::{Client, ClientError, Page, transport::ANSWER_WITHIN};
+
+/// As many as a server gives at once.
+const PAGE: &str = "1000";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewToken {
@@ -90,25 +93,6 @@ impl TryFrom<SentUser> for UserView {
     }
 }
 
-/// A list, however it is wrapped.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Items<T> {
-    Wrapped {
-        #[serde(alias = "tokens", alias = "users")]
-        items: Vec<T>,
-    },
-    Bare(Vec<T>),
-}
-
-impl<T> Items<T> {
-    fn get(self) -> Vec<T> {
-        match self {
-            Items::Wrapped { items } | Items::Bare(items) => items,
-        }
-    }
-}
-
 impl Client {
     /// Makes a token; the answer is the only place where it is told.
     pub async fn create_token(&self, token: &NewToken) -> Result<TokenView, ClientError> {
@@ -116,8 +100,7 @@ impl Client {
     }
 
     pub async fn tokens(&self) -> Result<Vec<TokenView>, ClientError> {
-        let items: Items<TokenView> = self.read(self.request(Method::GET, &["v1", "tokens"])?).await?;
-        Ok(items.get())
+        self.all_pages(&["v1", "tokens"]).await
     }
 
     pub async fn delete_token(&self, name: &str) -> Result<(), ClientError> {
@@ -129,8 +112,7 @@ impl Client {
     }
 
     pub async fn users(&self) -> Result<Vec<UserView>, ClientError> {
-        let items: Items<UserView> = self.read(self.request(Method::GET, &["v1", "auth", "users"])?).await?;
-        Ok(items.get())
+        self.all_pages(&["v1", "auth", "users"]).await
     }
 
     pub async fn change_user(&self, name: &str, change: &UserChange) -> Result<UserView, ClientError> {
@@ -145,6 +127,20 @@ impl Client {
     pub async fn reset_password(&self, name: &str, password: &str) -> Result<(), ClientError> {
         let body = json!({ "username": name, "new_password": password });
         self.done(Method::POST, &["v1", "auth", "admin", "reset-password"], Some(&body)).await
+    }
+
+    async fn all_pages<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Vec<T>, ClientError> {
+        let (mut all, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let mut query = vec![("limit", PAGE)];
+            query.extend(after.as_deref().map(|after| ("after", after)));
+            let page: Page<T> = self.read(self.request_with(Method::GET, path, &query)?).await?;
+            all.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// Sends it, and is content with any answer that is no refusal.

@@ -105,11 +105,10 @@ async fn a_replacement_names_the_version_it_replaces() {
 }
 
 #[tokio::test]
-async fn who_may_come_in_is_read_however_it_is_wrapped() {
+async fn who_may_come_in_is_read_and_told() {
     let server = Scripted::start(vec![
         answer("200 OK", JSON, r#"{"items":[{"name":"a","role":"reader","newer":1}]}"#),
-        answer("200 OK", JSON, r#"[{"name":"a"}]"#),
-        answer("200 OK", JSON, r#"{"users":[{"username":"ada","role":"admin","namespaces":["*"]}]}"#),
+        answer("200 OK", JSON, r#"{"items":[{"username":"ada","role":"admin","namespaces":["*"]}]}"#),
         answer("201 Created", JSON, r#"{"name":"b","role":"writer","namespaces":["n"],"token":"ostler_b"}"#),
         // As the server says it: the same under both.
         answer("200 OK", JSON, r#"{"name":"ada","username":"ada","role":"reader"}"#),
@@ -118,7 +117,6 @@ async fn who_may_come_in_is_read_however_it_is_wrapped() {
     ]);
     let client = client(&server);
     assert_eq!(client.tokens().await.unwrap()[0].role, "reader");
-    assert_eq!(client.tokens().await.unwrap()[0].name, "a");
     assert_eq!(client.users().await.unwrap()[0].name, "ada");
     let wanted =
         NewToken { name: "b".into(), role: "writer".into(), namespaces: vec!["n".into()], expires_at: None };
@@ -128,9 +126,9 @@ async fn who_may_come_in_is_read_however_it_is_wrapped() {
     assert!(client.users().await.is_err(), "nobody is called nothing");
     client.delete_token("a/b").await.unwrap();
     let asked: Vec<_> = server.asked.try_iter().collect();
-    assert_eq!(asked[3].body, r#"{"name":"b","role":"writer","namespaces":["n"]}"#);
-    assert_eq!(asked[4].body, r#"{"role":"reader"}"#);
-    assert!(asked[6].head.starts_with("DELETE /v1/tokens/a%2Fb "), "{}", asked[6].head);
+    assert_eq!(asked[2].body, r#"{"name":"b","role":"writer","namespaces":["n"]}"#);
+    assert_eq!(asked[3].body, r#"{"role":"reader"}"#);
+    assert!(asked[5].head.starts_with("DELETE /v1/tokens/a%2Fb "), "{}", asked[5].head);
 }
 
 #[tokio::test]
