@@ -9,10 +9,16 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// What would move a cursor, or turn the text around it: escapes, and the marks that change the direction of writing.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Without control characters; tabs become blanks, and line breaks too: for a place of one line.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    for word in text.split(|c: char| c.is_whitespace() || is_harmful(c)).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }
@@ -23,7 +29,7 @@ pub fn one_line(text: &str) -> String {
 
 /// Without control characters except line breaks: for a terminal, where a pipe would get the text as it is.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let harmful = |c: char| is_harmful(c) && c != '\n' && c != '\t';
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
     }
@@ -88,6 +94,7 @@ mod tests {
     fn escapes_of_others_do_not_reach_the_terminal() {
         assert_eq!(harmless("a\u{1b}[2Jb\r\nc\u{9b}31m\td"), "a[2Jb\nc31m\td");
         assert_eq!(one_line(" a\n\tb\u{1b}c  d\r"), "a b c d");
+        assert_eq!(harmless("say \u{202e}txt.exe\u{202c} \u{2066}twice\u{2069}"), "say txt.exe twice");
     }
 
     #[test]
