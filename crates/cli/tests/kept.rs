@@ -166,6 +166,22 @@ fn a_trace_is_told_to_programs_too() {
 }
 
 #[test]
+fn the_same_words_under_the_same_name_begin_nothing_new_and_say_so() {
+    let up = Up::with_hello();
+    let run = ["run", "hello", "hi", "--name", "once"];
+    let first = up.ostler(run);
+    assert!(first.ok().starts_with("Hello!") && !first.stderr.contains("before"), "{first:?}");
+    let second = up.ostler(run);
+    assert_eq!(second.ok(), first.stdout);
+    assert!(
+        second.stderr.contains("task once was asked for before")
+            && second.stderr.contains("it succeeded; `ostler run task/once` runs it once more"),
+        "{second:?}"
+    );
+    assert_eq!(up.ostler(["get", "tasks", "-o", "name"]).ok(), "task/once\n");
+}
+
+#[test]
 fn tasks_under_way_are_watched_from_their_beginning_to_their_end() {
     let up = Up::with_hello();
     up.ostler(["run", "hello", "hi", "--name", "over"]).ok();

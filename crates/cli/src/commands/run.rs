@@ -95,7 +95,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let client = app.client()?;
     let created = match Subject::read(&arguments.subject)? {
         Subject::Task(name) => again(&client, &arguments, &name).await?,
-        subject => anew(&client, &arguments, &subject).await?,
+        subject => anew(&client, &arguments, &subject, app).await?,
     };
     if !arguments.detach {
         return watch(app, &client, &created, arguments.output).await;
@@ -110,7 +110,12 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     Ok(Exit::Ok)
 }
 
-async fn anew(client: &Client, arguments: &Arguments, subject: &Subject) -> Result<TaskView, CommandError> {
+async fn anew(
+    client: &Client,
+    arguments: &Arguments,
+    subject: &Subject,
+    app: &App,
+) -> Result<TaskView, CommandError> {
     let message = message(&arguments.message)?;
     if message.as_deref().is_none_or(|message| message.trim().is_empty()) && arguments.input.is_empty() {
         let what = if message.is_some() { "the message is empty" } else { "there is no MESSAGE" };
@@ -118,7 +123,12 @@ async fn anew(client: &Client, arguments: &Arguments, subject: &Subject) -> Resu
             .with_remedy("say what it is to do, or give --input KEY=VALUE"));
     }
     match create(client, arguments, subject, message).await {
-        Ok(created) => Ok(created.task),
+        Ok(CreatedTask { task, existed }) => {
+            if existed {
+                app.output.note(same_again(&task));
+            }
+            Ok(task)
+        }
         Err(error) => Err(explain(client, subject, error).await),
     }
 }
@@ -299,6 +309,16 @@ async fn explain(client: &Client, subject: &Subject, error: ClientError) -> Comm
         Some(remedy) => command_error.with_remedy(remedy),
         None => command_error,
     }
+}
+
+/// The same request under a name is the same task, whether it has ended or not.
+fn same_again(task: &TaskView) -> String {
+    let name = &task.metadata.name;
+    let state = match task.is_ended() {
+        true => format!("{}; `ostler run task/{name}` runs it once more", state_words(&task.status.state)),
+        false => "goes on".to_owned(),
+    };
+    format!("task {name} was asked for before, in the same words, and nothing new was begun: it {state}")
 }
 
 fn come_back(name: &str) -> String {
