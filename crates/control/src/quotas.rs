@@ -262,7 +262,7 @@ fn shares(limits: &BTreeMap<Scope, Limits>) -> Shares {
     of_namespaces.map(|((namespace, _), limits)| (namespace.clone(), share(limits))).collect()
 }
 
-fn requirements(spec: &TaskSpec) -> Requirements {
+pub(crate) fn requirements(spec: &TaskSpec) -> Requirements {
     let asked = &spec.requirements;
     Requirements {
         region: asked.region.clone(),

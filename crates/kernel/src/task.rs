@@ -14,7 +14,7 @@ use crate::{
     BlobId, BlockerId, Failure, Run, RunId, RunState, SessionId, TaskId, Timestamp,
     conversation::Image,
     failure::ErrorClass,
-    queue::{Lane, Priority},
+    queue::{Lane, Priority, Requirements},
     retry::RetryPolicy,
     step::Usage,
     trace::TraceContext,
@@ -78,6 +78,9 @@ pub struct TaskRequest {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     pub priority: Priority,
+    /// What whoever does it must have.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
     /// How often the work of one agent is tried.
     pub retry: RetryPolicy,
     /// How often the whole is; none where that was declared alike, and the two are one.

@@ -70,6 +70,18 @@ impl Dialect {
         }
     }
 
+    /// What was found out: the SDK for JavaScript looks for it beside the status, too.
+    pub fn status(self, mut told: Value) -> Value {
+        if self == Dialect::OrlojJavaScript
+            && let Some(status) = told.get("status").and_then(Value::as_object).cloned()
+            && let Some(members) = told.as_object_mut()
+        {
+            let read = ["phase", "lastError", "observedGeneration"];
+            members.extend(status.into_iter().filter(|(name, _)| read.contains(&name.as_str())));
+        }
+        told
+    }
+
     /// A line of a log, which tells what happened and when.
     pub fn log_line(self, at: Timestamp, what: &str) -> Value {
         match self {

@@ -84,7 +84,9 @@ impl Fields {
         let mut names = Vec::new();
         for item in items {
             let Value::String(name) = item else { return Err(refuse("expected a list of names")) };
-            check_namespace(&name).map_err(|message| refuse(&message))?;
+            if name != "*" {
+                check_namespace(&name).map_err(|message| refuse(&message))?;
+            }
             names.push(name);
         }
         if names.is_empty() {

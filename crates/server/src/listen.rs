@@ -22,6 +22,8 @@ use crate::{gate::Gate, open_files, telemetry};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Serving,
+    /// It still serves, and whoever asks whether it is ready is told to go elsewhere.
+    Leaving,
     /// Requests under way may finish; streams end, and nothing new begins.
     Draining,
     /// Connections are cut.

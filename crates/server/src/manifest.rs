@@ -2,6 +2,8 @@
 
 mod yaml;
 
+use std::collections::BTreeMap;
+
 use http::{HeaderMap, StatusCode, header};
 use ostler_control::NewTask;
 use ostler_kernel::TraceContext;
@@ -47,7 +49,7 @@ pub fn resource(
     };
     check_kind(kind, &resource)?;
     parameters.caller()?.check_resource(&resource)?;
-    Ok(resource)
+    Ok(resource.settled())
 }
 
 fn the_one(parsed: Parsed, namespace: Option<&str>) -> Result<Resource, Problem> {
@@ -105,7 +107,8 @@ pub fn many(headers: &HeaderMap, body: &[u8]) -> Result<Parsed, Problem> {
     if format == Format::Json {
         json::check(text)?;
     }
-    let parsed = parse_all(format, text)?;
+    let mut parsed = parse_all(format, text)?;
+    parsed.resources = parsed.resources.into_iter().map(Resource::settled).collect();
     if parsed.resources.len() > MOST {
         let message = format!("expected at most {MOST} objects, found {}", parsed.resources.len());
         return Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(Path::default(), message)]));
@@ -163,21 +166,62 @@ fn trace(headers: &HeaderMap, resource: &Resource) -> Result<Option<TraceContext
     Ok(annotated.or_else(sent))
 }
 
+/// Whether a body says what is there already, in the words that it was told in.
+pub fn says_the_same(headers: &HeaderMap, body: &[u8], there: &Value) -> bool {
+    let Ok(sent) = read(headers, body).and_then(|(format, text)| value(format, text)) else { return false };
+    let parts = ["/spec", "/metadata/name", "/metadata/labels", "/metadata/annotations"];
+    parts.iter().all(|part| sent.pointer(part) == there.pointer(part))
+}
+
+/// The namespace that a request is about: as its address says, or else its body, which must not say another.
+pub fn namespace(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<String, Problem> {
+    let (format, text) = read(headers, body)?;
+    let mut document = value(format, text)?;
+    namespace_of(&mut document, parameters)
+}
+
+fn namespace_of(document: &mut Value, parameters: &Parameters) -> Result<String, Problem> {
+    let mut none = Map::new();
+    let metadata = document.get_mut("metadata").and_then(Value::as_object_mut).unwrap_or(&mut none);
+    settle_namespace(metadata, parameters.namespace()?.unwrap_or_default())?;
+    let said = metadata.get("namespace").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let namespace = if said.is_empty() { ostler_spec::DEFAULT_NAMESPACE } else { said };
+    parameters.caller()?.check_namespace(namespace)?;
+    Ok(namespace.to_owned())
+}
+
 /// What someone found out about a resource.
 pub struct StatusReport {
+    pub namespace: String,
     /// The version that was looked at, if the body says so.
     pub version: Option<String>,
     pub status: Value,
 }
 
-/// `{"metadata": {"resourceVersion": ...}, "status": {...}}`. Whatever else stands there is of no account.
-pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem> {
+/// `{"metadata": {"resourceVersion": ...}, "status": {...}}`, or what would be the status by itself, as some clients send it.
+/// It may say which object it is about, as whoever read it sends it back, and no other than the address does.
+pub fn status(
+    (kind, name): (Kind, &str),
+    headers: &HeaderMap,
+    body: &[u8],
+    parameters: &Parameters,
+) -> Result<StatusReport, Problem> {
     let (format, text) = read(headers, body)?;
-    let document = value(format, text)?;
+    let mut document = value(format, text)?;
     let refuse = |path: &str, message: &str| {
         let path = if path.is_empty() { Path::default() } else { Path::of(path) };
         Err(Problem::invalid_manifest(&[ostler_spec::Problem::new(path, message)]))
     };
+    let namespace = namespace_of(&mut document, parameters)?;
+    let said =
+        |pointer: &str| document.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(other) = said("/kind").filter(|said| Kind::from_name(said) != Some(kind)) {
+        return Err(wrong_kind(kind, other));
+    }
+    // A task may be addressed by its uid.
+    if let Some(other) = said("/metadata/name").filter(|said| kind != Kind::Task && *said != name) {
+        return Err(Problem::bad_parameter(format!("the address says {name:?}, the body {other:?}")));
+    }
     let Value::Object(mut document) = document else { return refuse("", "expected an object with a status") };
     let version = match document.get("metadata").and_then(|metadata| metadata.get("resourceVersion")) {
         None | Some(Value::Null) => None,
@@ -186,8 +230,11 @@ pub fn status(headers: &HeaderMap, body: &[u8]) -> Result<StatusReport, Problem>
         Some(_) => return refuse("metadata.resourceVersion", "expected the version as it was read"),
     };
     match document.remove("status") {
-        Some(status @ Value::Object(_)) => Ok(StatusReport { version, status }),
+        Some(status @ Value::Object(_)) => Ok(StatusReport { namespace, version, status }),
         Some(_) => refuse("status", "expected an object"),
+        None if document.contains_key("phase") && !document.contains_key("metadata") => {
+            Ok(StatusReport { namespace, version, status: Value::Object(document) })
+        }
         None => refuse("status", "required field is missing"),
     }
 }
@@ -200,8 +247,12 @@ pub struct Rerun {
     pub api_version: ApiVersion,
     /// `spec.idempotency_key`
     pub key: Option<String>,
-    /// What is wanted, if the body says by whom. Of any other spec only the key is heeded.
+    /// What is wanted, if the body says by whom.
     pub wanted: Option<NewTask>,
+    /// What of the former request is to be otherwise, if the body doesn't say by whom.
+    pub otherwise: Map<String, Value>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Rerun, Problem> {
@@ -215,8 +266,15 @@ pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Resul
         Some(text) if text == ApiVersion::Orloj.as_str() => ApiVersion::Orloj,
         _ => ApiVersion::Ostler,
     };
-    let key = match document.get("spec").and_then(|spec| spec.get("idempotency_key")) {
-        None | Some(Value::Null) => None,
+    let mut otherwise = match document.get_mut("spec").map(Value::take) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err(refuse("spec", "expected an object")),
+    };
+    otherwise.retain(|_, value| !value.is_null());
+    let written = otherwise.remove("idempotency_key").or_else(|| otherwise.remove("idempotencyKey"));
+    let key = match &written {
+        None => None,
         Some(Value::String(key)) if is_key(key) => Some(key.clone()),
         Some(_) => {
             let expected = format!("expected 1 to {MAX_KEY} bytes of text");
@@ -234,10 +292,18 @@ pub fn rerun(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Resul
     let name = text("name").ok_or_else(|| refuse("metadata.name", "required field is missing"))?;
     let namespace = text("namespace").unwrap_or_else(|| ostler_spec::DEFAULT_NAMESPACE.to_owned());
     parameters.caller()?.check_namespace(&namespace)?;
-    let names_a_subject = |spec: &Value| ["agent", "system"].iter().any(|field| !spec[*field].is_null());
-    let is_wanted = document.get("spec").is_some_and(names_a_subject);
+    let (labels, annotations) = (texts(metadata, "labels")?, texts(metadata, "annotations")?);
+    let is_wanted = ["agent", "system"].iter().any(|field| otherwise.contains_key(*field));
     let wanted = is_wanted.then(|| task(headers, body, parameters)).transpose()?;
-    Ok(Rerun { namespace, name, api_version, key, wanted })
+    Ok(Rerun { namespace, name, api_version, key, wanted, otherwise, labels, annotations })
+}
+
+fn texts(metadata: &Map<String, Value>, field: &str) -> Result<BTreeMap<String, String>, Problem> {
+    let found = metadata.get(field).filter(|value| !value.is_null()).cloned().unwrap_or_else(|| json!({}));
+    serde_json::from_value(found).map_err(|_| {
+        let path = Path::of("metadata").field(field);
+        Problem::invalid_manifest(&[ostler_spec::Problem::new(path, "expected an object of strings")])
+    })
 }
 
 fn is_key(key: &str) -> bool {
@@ -251,7 +317,7 @@ fn settle_namespace(metadata: &mut Map<String, Value>, namespace: &str) -> Resul
             metadata.insert("namespace".to_owned(), json!(namespace));
             Ok(())
         }
-        Some(Value::String(written)) if written.trim() != namespace => {
+        Some(Value::String(written)) if !namespace.is_empty() && written.trim() != namespace => {
             Err(two_namespaces(written.trim(), namespace))
         }
         // The same one, or no namespace at all, which the manifest's reader will say.
@@ -269,6 +335,7 @@ fn read<'b>(headers: &HeaderMap, body: &'b [u8]) -> Result<(Format, &'b str), Pr
 
 /// A body's type, if it says which of those it is.
 fn declared_format(headers: &HeaderMap) -> Result<Option<Format>, Problem> {
+    check_encoding(headers)?;
     let Some(essence) = essence(headers) else { return Ok(None) };
     let is = |names: &[&str]| names.iter().any(|name| essence.eq_ignore_ascii_case(name.as_bytes()));
     if is(&["application/json"]) {
@@ -285,10 +352,23 @@ fn declared_format(headers: &HeaderMap) -> Result<Option<Format>, Problem> {
 
 /// Refuses a body that is not JSON by its type, where only JSON is read. Most callers who name none send JSON.
 pub fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    check_encoding(headers)?;
     match essence(headers) {
         None => Ok(()),
         Some(other) if other.eq_ignore_ascii_case(b"application/json") => Ok(()),
         Some(_) => Err(unread("this route reads only JSON").remedy("send `Content-Type: application/json`")),
+    }
+}
+
+/// Nothing is unpacked here.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(encoding) if !encoding.as_bytes().eq_ignore_ascii_case(b"identity") => {
+            let found = String::from_utf8_lossy(encoding.as_bytes());
+            Err(unread(format!("a body in the encoding {found:?} is not read here"))
+                .remedy("send it as it is"))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

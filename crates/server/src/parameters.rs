@@ -57,10 +57,10 @@ impl Parameters {
     pub fn namespace(&self) -> Result<Option<&str>, Problem> {
         let Some(namespace) = self.get("namespace") else { return Ok(None) };
         let bad = |message| Problem::bad_parameter(format!("namespace: {message}"));
-        check_namespace(namespace).map_err(bad)?;
         if namespace == "*" {
             return Err(bad("\"*\" is for lists; this route needs one namespace".to_owned()));
         }
+        check_namespace(namespace).map_err(bad)?;
         Ok(Some(namespace))
     }
 
@@ -150,6 +150,11 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     place("Last-Event-ID", &text).map(Some)
 }
 
+/// The same where an id that was never given begins anew: a browser that is refused never comes back.
+pub fn last_event_id_given(headers: &HeaderMap) -> Option<u64> {
+    last_event_id(headers).unwrap_or_default()
+}
+
 /// Reads a place in a log, wherever it was given.
 pub fn place(name: &str, text: &str) -> Result<u64, Problem> {
     let number =
@@ -178,8 +183,8 @@ impl<S: Sync> FromRequestParts<S> for Parameters {
             }
             given.push((name, value));
         }
-        // As in a manifest, an empty namespace is none.
-        given.retain(|(name, value)| name != "namespace" || !value.is_empty());
+        // As in a manifest, what is empty is not set.
+        given.retain(|(_, value)| !value.is_empty());
         let parameters = Self { given, caller: Identity::of(&parts.extensions) };
         parameters.check_named()?;
         Ok(parameters)
@@ -238,7 +243,7 @@ mod tests {
     async fn escapes_are_undone() {
         let parameters = parse("a=x%20y+z&b=%C3%A4&c&d=100%&e=%zz").await.unwrap();
         let values = ["a", "b", "c", "d", "e", "f"].map(|name| parameters.get(name));
-        assert_eq!(values, [Some("x y z"), Some("ä"), Some(""), Some("100%"), Some("%zz"), None]);
+        assert_eq!(values, [Some("x y z"), Some("ä"), None, Some("100%"), Some("%zz"), None]);
     }
 
     #[tokio::test]
@@ -246,10 +251,10 @@ mod tests {
         for query in ["a=%ff", "a=1&a=2"] {
             assert!(parse(query).await.is_err(), "{query} was taken");
         }
-        for limit in ["0", "1001", "-1", "+5", "x", "", "1.5", "99999999999999999999999"] {
+        for limit in ["0", "1001", "-1", "+5", "x", "1.5", "99999999999999999999999"] {
             assert!(parse(&format!("limit={limit}")).await.unwrap().limit().is_err(), "{limit} was taken");
         }
-        for place in ["-1", "x", "", "9223372036854775808", "1e3"] {
+        for place in ["-1", "x", "9223372036854775808", "1e3"] {
             assert!(
                 parse(&format!("after={place}")).await.unwrap().place("after").is_err(),
                 "{place} was taken"
@@ -257,6 +262,7 @@ mod tests {
         }
         assert!(parse("namespace=a/b").await.unwrap().scope().is_err());
         assert!(parse("namespace=&namespace=a").await.is_err());
+        assert_eq!(parse("limit=&after=").await.unwrap().limit().unwrap(), DEFAULT_LIMIT);
         assert!(parse("namespace=+").await.unwrap().scope().is_err());
         let unset = parse("namespace=").await.unwrap().scope().unwrap();
         assert_eq!(unset, Scope::One(DEFAULT_NAMESPACE.to_owned()));

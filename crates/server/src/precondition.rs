@@ -11,6 +11,10 @@ pub fn of(headers: &HeaderMap) -> Result<Option<Precondition>, Problem> {
     let text = std::str::from_utf8(value.as_bytes()).map_err(|_| Problem::bad_utf8("the header If-Match"))?;
     let text = text.trim();
     let text = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
+    if text.contains(',') {
+        let detail = format!("If-Match: expected one version, found {text:?}");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_parameter", detail));
+    }
     Ok(Some(match text {
         "*" => Precondition::Any,
         version => Precondition::Version(version.to_owned()),

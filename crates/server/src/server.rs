@@ -265,6 +265,11 @@ impl Server {
         Arc::clone(&self.app.control) as _
     }
 
+    /// Says that it is going: balancers send nobody here any more, and whoever comes is still served.
+    pub fn leave(&self) {
+        self.phase.send_replace(Phase::Leaving);
+    }
+
     /// Accepts nobody any more, ends the streams, and lets requests under way finish for a few seconds. When
     /// this returns nobody is served, and unless a worker still holds its port the store is closed.
     pub async fn shutdown(mut self) {

@@ -182,9 +182,11 @@ impl EventStream {
     fn tell(&mut self, event: &Event, place: Option<&Place>) {
         let mut views = EventView::all(event, place);
         views.retain(|view| self.filter.lets_through(view));
-        let last = views.len().saturating_sub(1);
-        for (number, view) in views.iter().enumerate() {
-            let id = if number == last { format!("id: {}\n", event.position) } else { String::new() };
+        if let Some(last) = views.last_mut() {
+            last.id = Some(event.position);
+        }
+        for view in &views {
+            let id = view.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
             let mut bytes = format!("{id}event: {}\ndata: ", self.name).into_bytes();
             write_json(&mut bytes, view);
             self.ready.push_back(bytes.into());

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::choice::choice;
+use crate::choice::{FromText, choice};
 use crate::duration::GoDuration;
 use crate::execution_policy::{self, ExecutionPolicy};
 use crate::fields::Fields;
@@ -12,6 +12,7 @@ use crate::kind::{Declared, Refusals};
 use crate::output_schema;
 use crate::problem::{Path, Problem};
 use crate::reference::Reference;
+use crate::suggest::nearest;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
@@ -171,6 +172,15 @@ impl AgentSpec {
         refusals.refuse_if(self.runner != Runner::React, "spec.runner", format!("runner {}", self.runner));
         refusals.refuse_if(!self.roles.is_empty(), "spec.roles", "the field roles");
         refusals.refuse_if(!self.memory.is_unset(), "spec.memory", "the field memory");
+        for (index, tool) in self.tools.iter().enumerate() {
+            let path = Path::of("spec.tools").index(index);
+            refusals.refuse_at(comes_with_memory(tool), &path, format_args!("the memory tool {tool}"));
+            refusals.refuse_at(
+                is_of_mcp_server(tool),
+                &path,
+                format_args!("{tool}, a tool of an MCP server,"),
+            );
+        }
         self.policy.refuse_unsupported(&mut refusals);
         refusals.into_problems()
     }
@@ -204,12 +214,70 @@ impl Declared for AgentSpec {
         }
     }
 
-    /// A contract that names what the agent can't call could never be kept.
+    fn settle(&mut self, own: &str) {
+        let (tools, sequence) = (&mut self.tools, &mut self.execution.tool_sequence);
+        tools.iter_mut().chain(sequence).for_each(|tool| tool.settle(own));
+    }
+
     fn mistakes(&self) -> Vec<Problem> {
+        let mut mistakes = self.unknown_memory_tools();
+        mistakes.extend(self.named_twice());
+        mistakes.extend(self.prescribed_in_vain());
+        mistakes
+    }
+
+    fn unsupported(&self) -> Vec<Problem> {
+        self.refusals()
+    }
+}
+
+/// Whether it is one of the tools that an agent with a memory is given.
+pub(crate) fn comes_with_memory(tool: &Reference) -> bool {
+    tool.name.starts_with(MEMORY_TOOLS)
+}
+
+/// How the names of memory tools begin.
+const MEMORY_TOOLS: &str = "memory.";
+
+/// Whether it is called as the tools of MCP servers are: `<server>--<tool>`.
+pub(crate) fn is_of_mcp_server(tool: &Reference) -> bool {
+    tool.name.contains("--")
+}
+
+impl AgentSpec {
+    fn unknown_memory_tools(&self) -> Vec<Problem> {
+        let named = self.tools.iter().enumerate().filter(|(_, tool)| comes_with_memory(tool));
+        let unknown = named.filter(|(_, tool)| MemoryOperation::from_text(&tool.name).is_err());
+        let told = unknown.map(|(index, tool)| {
+            let known = MemoryOperation::ALL.iter().map(|operation| format!("{MEMORY_TOOLS}{operation}"));
+            let known = known.collect::<Vec<_>>();
+            let suggestion = nearest(&tool.name, known.iter().map(String::as_str)).map(str::to_owned);
+            let message = format!("unknown memory tool, there are {}", known.join(", "));
+            Problem { suggestion, ..Problem::new(Path::of("spec.tools").index(index), message) }
+        });
+        told.collect()
+    }
+
+    /// As `t` and as `own/t`, or the tools of one name in two namespaces: the model could not tell them apart.
+    fn named_twice(&self) -> Vec<Problem> {
+        let named =
+            |tool: &Reference, others: &[Reference]| others.iter().any(|other| other.name == tool.name);
+        let again = self.tools.iter().enumerate().filter(|(index, tool)| named(tool, &self.tools[..*index]));
+        let told = again.map(|(index, tool)| {
+            let message = format!(
+                "a tool called {} is there already, and the model knows tools by their names",
+                tool.name
+            );
+            Problem::new(Path::of("spec.tools").index(index), message)
+        });
+        told.collect()
+    }
+
+    /// A contract that names what the agent can't call could never be kept.
+    fn prescribed_in_vain(&self) -> Vec<Problem> {
         if self.execution.profile != ExecutionProfile::Contract {
             return Vec::new();
         }
-        let comes_with_memory = |tool: &Reference| tool.name.starts_with("memory.");
         let named = self.execution.tool_sequence.iter().enumerate();
         let others = named.filter(|(_, tool)| !comes_with_memory(tool) && !self.tools.contains(tool));
         let told = others.map(|(index, tool)| {
@@ -217,10 +285,6 @@ impl Declared for AgentSpec {
             Problem::new(path, format!("{tool} is not among the agent's tools"))
         });
         told.collect()
-    }
-
-    fn unsupported(&self) -> Vec<Problem> {
-        self.refusals()
     }
 }
 

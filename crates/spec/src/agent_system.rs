@@ -18,6 +18,7 @@ use crate::reference::Reference;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSystemSpec {
     /// The agents that take part. Without a graph they work one behind the other, in this order.
+    #[schemars(length(min = 1))]
     pub agents: Vec<Reference>,
     /// Where the work of each agent goes. An agent that nobody sends to begins.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -181,8 +182,24 @@ impl Declared for AgentSystemSpec {
         }
     }
 
+    fn settle(&mut self, own: &str) {
+        self.agents.iter_mut().for_each(|agent| agent.settle(own));
+        let prefix = format!("{own}/");
+        let at_home = |name: String| name.strip_prefix(&prefix).map(str::to_owned).unwrap_or(name);
+        self.graph = std::mem::take(&mut self.graph)
+            .into_iter()
+            .map(|(name, mut node)| {
+                let to = |edge: &mut Edge| edge.to.settle(own);
+                node.next.iter_mut().for_each(|next| next.settle(own));
+                node.edges.iter_mut().chain(&mut node.delegates).for_each(to);
+                (at_home(name), node)
+            })
+            .collect();
+    }
+
     fn mistakes(&self) -> Vec<Problem> {
-        let mut problems = graph::mistakes(self);
+        let mut problems = repeated(&self.agents);
+        problems.extend(graph::mistakes(self));
         problems.extend(self.repeated_checkpoints());
         problems
     }
@@ -205,6 +222,15 @@ impl Declared for AgentSystemSpec {
         problems.extend(graph::unsupported(self));
         problems
     }
+}
+
+/// Agents that are named twice, as `a` and as `own/a`: each takes part once.
+fn repeated(agents: &[Reference]) -> Vec<Problem> {
+    let again = agents.iter().enumerate().filter(|(index, agent)| agents[..*index].contains(agent));
+    let told = again.map(|(index, agent)| {
+        Problem::new(Path::of("spec.agents").index(index), format!("the agent {agent} is named already"))
+    });
+    told.collect()
 }
 
 impl AgentSystemSpec {

@@ -156,7 +156,7 @@ macro_rules! choice {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "enum": [$($word),+]})
+                schemars::json_schema!({"type": "string", "enum": [$($word $(, $alias)*),+]})
             }
         }
 

@@ -27,6 +27,9 @@ pub(crate) trait Declared: Serialize + DeserializeOwned + schemars::JsonSchema {
         Vec::new()
     }
 
+    /// Names what lives in its own namespace by its name alone, where `a` and `own/a` have to be one.
+    fn settle(&mut self, _own: &str) {}
+
     /// What it asks for that this version can't do: refused when it is used.
     fn unsupported(&self) -> Vec<Problem> {
         Vec::new()
@@ -76,6 +79,10 @@ macro_rules! declare {
             /// See [`crate::Resource::unsupported`].
             pub fn unsupported(&self) -> Vec<Problem> {
                 match self { $(Self::$kind(spec) => spec.unsupported()),+ }
+            }
+
+            pub(crate) fn settle(&mut self, own: &str) {
+                match self { $(Self::$kind(spec) => spec.settle(own)),+ }
             }
 
             pub(crate) fn mistakes(&self) -> Vec<Problem> {
@@ -197,9 +204,12 @@ impl Refusals {
 
     /// `what` is the subject of "... is not available in this version".
     pub fn refuse_if(&mut self, used: bool, path: &str, what: impl fmt::Display) {
+        self.refuse_at(used, &Path::of(path), what);
+    }
+
+    pub fn refuse_at(&mut self, used: bool, path: &Path, what: impl fmt::Display) {
         if used {
-            let message = format!("{what} is not available in this version");
-            self.0.push(Problem::new(Path::of(path), message));
+            self.0.push(Problem::new(path.clone(), format!("{what} is not available in this version")));
         }
     }
 

@@ -61,6 +61,7 @@ const AGENT: &[Later] = &[
     part("spec.runner", "other than `react`"),
     all("spec.roles"),
     all("spec.memory"),
+    part("spec.tools.*", "of a memory or of an MCP server"),
     part("spec.policy.security", ANOTHER),
     part("spec.policy.ask", ANOTHER),
     part("spec.policy.runtime", ANOTHER),

@@ -144,7 +144,18 @@ fn read_aliases(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
 }
 
 fn read_options(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
-    fields.strings("options").into_iter().map(|(key, value)| (key.trim().to_lowercase(), value)).collect()
+    let mut options = BTreeMap::new();
+    for (written, value) in fields.strings("options") {
+        let key = written.trim().to_lowercase();
+        if options.insert(key.clone(), value).is_some() {
+            fields.refuse_in(
+                "options",
+                &written,
+                format!("given twice: the case of {key:?} makes no difference"),
+            );
+        }
+    }
+    options
 }
 
 fn default_base_url(provider: &str) -> &'static str {

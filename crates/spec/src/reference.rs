@@ -34,6 +34,11 @@ impl Reference {
         Self { namespace: None, name: name.into() }
     }
 
+    /// Leaves out the namespace if it is the one that the reference stands in.
+    pub(crate) fn settle(&mut self, own: &str) {
+        self.namespace.take_if(|namespace| namespace == own);
+    }
+
     /// The namespace this points into, for a resource that lives in `own`.
     pub fn namespace_or<'a>(&'a self, own: &'a str) -> &'a str {
         self.namespace.as_deref().unwrap_or(own)

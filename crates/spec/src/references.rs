@@ -1,5 +1,6 @@
 //! Which other resources a resource names, and where. Whether they are there is not known here.
 
+use crate::agent::{comes_with_memory, is_of_mcp_server};
 use crate::kind::{Kind, Spec};
 use crate::problem::Path;
 use crate::reference::Reference;
@@ -88,8 +89,7 @@ impl<'r> Found<'r> {
 
     /// What comes with a memory or with an MCP server is no resource of its own.
     fn add(&mut self, path: Path, kind: Kind, reference: &'r Reference) {
-        let is_given =
-            kind == Kind::Tool && (reference.name.contains("--") || reference.name.starts_with("memory."));
+        let is_given = kind == Kind::Tool && (is_of_mcp_server(reference) || comes_with_memory(reference));
         if !is_given {
             self.0.push(Named { path, kind, reference });
         }

@@ -1,5 +1,6 @@
 //! The envelope every kind shares: apiVersion, kind, metadata, spec, status, and what a name may be.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -67,9 +68,25 @@ impl Resource {
 
     /// What this declares that the running version cannot honour, to be refused when it is used.
     pub fn unsupported(&self) -> Vec<Problem> {
-        let mut problems = self.spec.unsupported();
+        let mut problems = self.at_home().unsupported();
         problems.extend(self.workers_elsewhere());
         problems
+    }
+
+    /// Says of what lives in its own namespace only the name, as others will compare it. For a resource whose namespace won't
+    /// change any more.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        self.spec.settle(&self.metadata.namespace);
+        self
+    }
+
+    /// The spec as it will be, to be judged while its text still is what people wrote.
+    fn at_home(&self) -> Cow<'_, Spec> {
+        match &self.spec {
+            Spec::Agent(_) | Spec::AgentSystem(_) => Cow::Owned(self.clone().settled().spec),
+            spec => Cow::Borrowed(spec),
+        }
     }
 
     /// A task is worked on where it lives: whose rules, shares and conversations would count is not settled otherwise.
@@ -111,13 +128,24 @@ pub(crate) fn read(reader: &mut Reader, node: &Node) -> Option<Resource> {
             }
         };
         let status = fields.json_object("status");
+        refuse_shortened(fields, status.as_ref());
         Some(Resource { api_version, metadata, spec: spec?, status })
     });
     let resource = resource.filter(|_| reader.count() == before)?;
-    for mistake in resource.spec.mistakes() {
+    for mistake in resource.at_home().mistakes() {
         reader.add(node.locate(&mistake.path), mistake);
     }
     Some(resource).filter(|_| reader.count() == before)
+}
+
+/// Lists show of what is long only the beginning, and say so: that is not what was asked for.
+fn refuse_shortened(fields: &mut Fields<'_, '_>, status: Option<&Json>) {
+    let shortened = status.and_then(|status| status.get("shortened")?.as_array()).into_iter().flatten();
+    if let Some(field) = shortened.filter_map(Json::as_str).find(|field| field.starts_with("spec.")) {
+        let message =
+            format!("only the beginning of {field} is here, as lists show it; get the object by its name");
+        fields.refuse("status", message);
+    }
 }
 
 /// What a spec leaves to the name that stands beside it.
@@ -198,6 +226,9 @@ pub fn check_namespace(name: &str) -> Result<(), String> {
     if name.len() > MAX_KEY {
         return Err(format!("expected a name of at most {MAX_KEY} bytes, found one of {}", name.len()));
     }
+    if name == "*" {
+        return Err("expected a name: \"*\" stands for all of them".to_owned());
+    }
     let complaint = if name.is_empty() {
         "is empty"
     } else if name.starts_with('.') {
@@ -206,10 +237,19 @@ pub fn check_namespace(name: &str) -> Result<(), String> {
         "contains a slash"
     } else if name.contains(|character: char| character.is_whitespace() || character.is_control()) {
         "contains white space"
+    } else if name.contains(is_invisible) {
+        "contains an invisible character"
     } else {
         return Ok(());
     };
     Err(format!("expected a name without slashes, white space or a leading dot, found one that {complaint}"))
+}
+
+/// With one of these two names look alike: characters without a width, and those that turn the direction of writing.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 impl Serialize for Resource {

@@ -16,6 +16,9 @@ use crate::resource::ApiVersion;
 pub fn of(kind: Kind) -> Json {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let spec = (kind.info().schema)(&mut generator);
+    let definitions = generator.take_definitions(true);
+    let mut top = vec!["kind", "metadata"];
+    top.extend(defined(&spec, &definitions).and_then(|spec| names_required(spec).next()).map(|_| "spec"));
     let mut schema = json_schema!({
         "title": kind.name(),
         "description": kind.info().summary,
@@ -31,8 +34,8 @@ pub fn of(kind: Kind) -> Json {
             "spec": spec,
             "status": {"description": "What was found out about it; not read from manifests.", "type": ["object", "null"]},
         },
-        "required": ["kind", "metadata"],
-        "$defs": generator.take_definitions(true),
+        "required": top,
+        "$defs": definitions,
     });
     RecursiveTransform(close).transform(&mut schema);
     let mut document = Map::new();
@@ -41,6 +44,11 @@ pub fn of(kind: Kind) -> Json {
         document.extend(parts.clone());
     }
     Json::Object(document)
+}
+
+fn defined<'d>(schema: &Schema, definitions: &'d Map<String, Json>) -> Option<&'d Json> {
+    let name = schema.get("$ref")?.as_str()?.rsplit('/').next()?;
+    definitions.get(name)
 }
 
 /// One schema for files that hold any of them.
@@ -60,6 +68,9 @@ pub fn file_name(kind: Kind) -> String {
     kind.singular() + ".json"
 }
 
+/// Neither slashes nor white space, and no dot in front.
+const NAME: &str = r"^[^\s/.][^\s/]*$";
+
 fn metadata() -> Json {
     let texts = json!({"type": "object", "additionalProperties": loose()});
     let labels = |about: &str| {
@@ -70,7 +81,7 @@ fn metadata() -> Json {
     json!({
         "type": "object",
         "properties": {
-            "name": {"description": "Unique in its namespace and kind.", "type": "string", "minLength": 1, "maxLength": 253},
+            "name": {"description": "Unique in its namespace and kind.", "type": "string", "pattern": NAME, "maxLength": 253},
             "namespace": {"description": "By default \"default\".", "type": ["string", "null"], "maxLength": 253},
             "labels": labels("To select by."),
             "annotations": labels("For people and programs to read."),

@@ -35,7 +35,7 @@ pub struct TaskSpec {
     #[serde(default)]
     pub max_turns: u32,
     /// How often the whole is tried: where the tries of `message_retry` are used up, the task goes on from what is done, after
-    /// this pause, and has as many again. Where `message_retry` says the same, or nothing, the two are one.
+    /// this pause, and has as many again. Where `message_retry` allows as many, or doesn't say how many, the two are one.
     #[serde(default)]
     pub retry: TaskRetry,
     /// How often the work of one agent is tried; by default as often as the whole.
@@ -171,9 +171,9 @@ impl Default for MessageRetry {
 }
 
 impl MessageRetry {
-    /// Whether it says the same as the task, so that the two are one.
+    /// Whether it allows as many tries as the task, so that the two are one, with the pauses that are said here.
     pub fn follows(&self, retry: &TaskRetry) -> bool {
-        self.max_attempts == retry.max_attempts && self.backoff == retry.backoff
+        self.max_attempts == retry.max_attempts
     }
 
     /// Unless it says otherwise, a message is tried as often as its task.

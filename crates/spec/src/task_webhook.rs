@@ -53,7 +53,7 @@ pub struct WebhookAuth {
     /// How it is signed.
     #[serde(default)]
     pub algorithm: SignatureAlgorithm,
-    /// What is signed.
+    /// What is signed: by default the body, and of the generic profile what stands in front of it with the timestamp.
     #[serde(default)]
     pub payload_format: PayloadFormat,
     /// What stands before what is signed, for prefix_timestamp_body.
@@ -109,7 +109,7 @@ pub struct WebhookIdempotency {
     /// The place in a JSON body that names it, in the header's place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id_from_body: Option<String>,
-    /// For how long a delivery is remembered; 0 is the default.
+    /// For how long a delivery is remembered; 0 is the default, which is three days of the profile github.
     pub dedupe_window_seconds: u32,
 }
 

@@ -13,13 +13,14 @@ use ostler_kernel::{
     },
     trace::BadTraceParent,
 };
-use ostler_spec::{ApiVersion, Kind, Metadata, Resource, Spec, TaskSpec};
+use ostler_spec::{ApiVersion, Kind, Metadata, Path, Problem, Resource, Spec, TaskSpec};
 use ostler_store::{StoreError, StoreExt, TaskRef};
 
 use super::TRIES;
 use crate::{
     Control, ControlError,
     plans::{jitter, millis},
+    quotas::requirements,
     resources::{self, Beside},
     systems::{Doer, Plans},
 };
@@ -118,6 +119,7 @@ impl Control {
         if !problems.is_empty() {
             return Err(ControlError::Invalid(problems));
         }
+        new.name.as_deref().map_or(Ok(()), check_no_uid)?;
         // Templates and tasks are asked for by the same names.
         if let Some(name) = &new.name
             && self.declared(Kind::Task, &new.namespace, name).await?.is_some()
@@ -178,14 +180,19 @@ impl Control {
     async fn acceptance(&self, new: &NewTask, doer: &Doer) -> Result<Acceptance, ControlError> {
         let runtime = &*self.runtime;
         let task = TaskId::new(runtime);
-        let request = self.request(new, doer);
+        let name = new.name.clone().unwrap_or_else(|| made_up_name(doer.name(), task));
+        let mut request = self.request(new, doer);
+        // No model takes an empty message.
+        if request.input.is_empty() {
+            request.message = format!("task={name} attempt=1");
+        }
         let subject = subject(&request, &doer.first.agent);
         let session = self.session(&new.namespace, &subject, new.spec.session.clone()).await?;
         Ok(Acceptance {
             task,
             run: RunId::new(runtime),
             namespace: new.namespace.clone(),
-            name: new.name.clone().unwrap_or_else(|| made_up_name(doer.name(), task)),
+            name,
             request,
             model: doer.first.model.clone(),
             lane: doer.first.lane.clone(),
@@ -223,6 +230,7 @@ impl Control {
             labels: new.labels.clone(),
             annotations: new.annotations.clone(),
             priority: priority(spec.priority),
+            requires: requirements(spec),
             retry: message_retry(spec),
             whole_retry: whole_retry(spec),
             non_retryable: spec.message_retry.non_retryable.clone(),
@@ -291,6 +299,17 @@ fn beside_templates(bundle: Bundle, new: &NewTask) -> Bundle {
             bundle.expect(Expect::Resource { key, version: 0 })
         }
         None => bundle,
+    }
+}
+
+/// A task goes by its name or its uid: a name must not be what may be another's uid.
+pub(crate) fn check_no_uid(name: &str) -> Result<(), ControlError> {
+    match name.parse::<TaskId>() {
+        Ok(_) => Err(ControlError::Invalid(vec![Problem::new(
+            Path::of("metadata.name"),
+            "expected a name, found what looks like the uid of a task",
+        )])),
+        Err(_) => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use ostler_store::{StoreExt, TaskFilter, TaskRef};
 
 use super::{
     create_task::{made_up_name, without_trace},
-    retry::{ORLOJ_SOURCE_NAMESPACE, ORLOJ_SOURCE_TASK, SOURCE_TASK, version_of},
+    retry::{ORLOJ_SOURCE_NAMESPACE, ORLOJ_SOURCE_TASK, SOURCE_TASK, spec_of, version_of},
 };
 use crate::{Control, ControlError, Created, NewTask};
 
@@ -23,12 +23,17 @@ pub struct Again {
     pub api_version: ApiVersion,
     /// With a key the same again is the same new task.
     pub idempotency_key: Option<String>,
-    /// What is wanted this time; without it, the same as before.
+    /// What is wanted this time; without it, the same as before, but for what is changed.
     pub wanted: Option<NewTask>,
 }
 
 impl Control {
-    pub async fn rerun(&self, again: Again) -> Result<Created, ControlError> {
+    /// `change` says what of the former request is to be otherwise.
+    pub async fn rerun(
+        &self,
+        again: Again,
+        change: impl FnOnce(NewTask) -> Result<NewTask, ControlError>,
+    ) -> Result<Created, ControlError> {
         let Again { namespace, name, api_version, idempotency_key, mut wanted } = again;
         if let Some(wanted) = &mut wanted {
             wanted.spec.idempotency_key.clone_from(&idempotency_key);
@@ -37,7 +42,10 @@ impl Control {
             }
         }
         let former = self.source(&namespace, &name).await?;
-        let mut next = wanted.unwrap_or(former);
+        let mut next = match wanted {
+            Some(wanted) => wanted,
+            None => change(former)?,
+        };
         next.spec.idempotency_key = idempotency_key;
         next.labels.insert(SOURCE_TASK.to_owned(), name.clone());
         if api_version == ApiVersion::Orloj {
@@ -85,7 +93,7 @@ impl Control {
                 return Err(ControlError::NotEnded { name: task.name, state: task.state.name() });
             }
             let api_version = version_of(&task);
-            let (spec, labels) = (self.spec_of(&task).await?, task.request.labels);
+            let (spec, labels) = (spec_of(&task), task.request.labels);
             let (namespace, annotations) = (task.namespace, without_trace(task.request.annotations));
             return Ok(NewTask {
                 api_version,

@@ -1,10 +1,6 @@
 //! Asks for the same again. Terminal is terminal: it is a new task that says which one it repeats.
 
-use ostler_kernel::{
-    Task, TaskId,
-    queue::{Priority, Requirements},
-    retry::Jitter,
-};
+use ostler_kernel::{Task, TaskId, queue::Priority, retry::Jitter};
 use ostler_spec::{
     ApiVersion, GoDuration, MessageRetry, Reference, TaskMode, TaskRequirements, TaskRetry, TaskSpec,
 };
@@ -37,7 +33,7 @@ impl Control {
         let mut labels = former.request.labels.clone();
         labels.insert(SOURCE_TASK.to_owned(), former.name.clone());
         let annotations = without_trace(former.request.annotations.clone());
-        let spec = change(self.spec_of(&former).await?)?;
+        let spec = change(spec_of(&former))?;
         let (api_version, namespace) = (version_of(&former), former.namespace);
         let again = NewTask { api_version, namespace, name: None, labels, annotations, spec, trace: None };
         self.create_task(again).await?.of_source(&former.name)
@@ -58,24 +54,14 @@ impl Created {
     }
 }
 
-impl Control {
-    /// The request as it could have been written, with the agent as it is now.
-    pub(super) async fn spec_of(&self, task: &Task) -> Result<TaskSpec, ControlError> {
-        let first = task.runs().next().unwrap_or(task.run);
-        let requires = self.store.run(first).await?.map(|run| run.lane.requires).unwrap_or_default();
-        let Requirements { region, capabilities, model } = requires;
-        let requirements = TaskRequirements { region, gpu: capabilities.contains("gpu"), model };
-        Ok(TaskSpec { requirements, ..spec_of(task) })
-    }
-}
-
 /// Whose words it was asked for in.
 pub(super) fn version_of(task: &Task) -> ApiVersion {
     let is_theirs = task.request.api_version.as_deref() == Some(ApiVersion::Orloj.as_str());
     if is_theirs { ApiVersion::Orloj } else { ApiVersion::Ostler }
 }
 
-fn spec_of(task: &Task) -> TaskSpec {
+/// The request as it could have been written, with the agent as it is now.
+pub(super) fn spec_of(task: &Task) -> TaskSpec {
     let request = &task.request;
     let duration = |millis: u64| GoDuration::from(std::time::Duration::from_millis(millis));
     let whole = request.whole_retry.as_ref().unwrap_or(&request.retry);
@@ -103,7 +89,11 @@ fn spec_of(task: &Task) -> TaskSpec {
             },
             non_retryable: request.non_retryable.clone(),
         },
-        requirements: TaskRequirements::default(),
+        requirements: TaskRequirements {
+            region: request.requires.region.clone(),
+            gpu: request.requires.capabilities.contains("gpu"),
+            model: request.requires.model.clone(),
+        },
         session: request.session_key.clone(),
         deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
         idempotency_key: None,

@@ -12,7 +12,7 @@ use ostler_store::{StoreExt, TaskRef};
 use serde_json::Value as Json;
 
 use super::{Beside, Looked, TRIES, key, restore};
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, commands::create_task::check_no_uid};
 
 /// Whether a change is made, or only checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +128,9 @@ impl Control {
 
     async fn check_acceptable(&self, resource: &Resource, effect: Effect) -> Result<(), ControlError> {
         check_keepable(resource)?;
+        if resource.kind() == Kind::Task {
+            check_no_uid(&resource.metadata.name)?;
+        }
         self.check_provider(resource)?;
         if let Some(problem) = self.endless(resource, Beside::default()).await? {
             return Err(ControlError::Invalid(vec![problem]));

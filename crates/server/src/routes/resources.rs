@@ -76,7 +76,7 @@ fn routes_of(kind: Kind) -> Routes {
             replace(kind, app, name, parameters, headers, body)
         }),
     };
-    let routes = routes
+    routes
         .add(
             Route::delete(&one, change, format!("Deletes a resource of kind {kind}."))
                 .takes(&[NAMESPACE])
@@ -84,8 +84,8 @@ fn routes_of(kind: Kind) -> Routes {
                 .answers(deleted.0, deleted.1),
             move |app, name, parameters, headers| delete(kind, app, name, parameters, headers),
         )
-        .merge(watch::routes_of(kind));
-    if has_status(kind) { routes.merge(status::routes_of(kind)) } else { routes }
+        .merge(watch::routes_of(kind))
+        .merge(status::routes_of(kind))
 }
 
 /// What it takes to put something of the kind in place.
@@ -97,23 +97,6 @@ pub fn need_to_change(kind: Kind) -> Need {
         Kind::Quota => Need::Administer,
         _ => Need::Write,
     }
-}
-
-/// Of the others nothing is found out.
-fn has_status(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Agent
-            | Kind::AgentSystem
-            | Kind::ModelEndpoint
-            | Kind::Tool
-            | Kind::Memory
-            | Kind::AgentPolicy
-            | Kind::TaskSchedule
-            | Kind::TaskWebhook
-            | Kind::EvalDataset
-            | Kind::EvalRun
-    )
 }
 
 async fn list(kind: Kind, State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {

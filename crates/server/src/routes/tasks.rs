@@ -19,10 +19,12 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
-use ostler_control::{Again, ControlError, Created, Effect, Precondition, store::TaskRow};
+use ostler_control::{Again, ControlError, Created, Effect, NewTask, Precondition, store::TaskRow};
 use ostler_kernel::Timestamp;
-use ostler_spec::{Kind, Path, Spec, TaskMode};
+use ostler_spec::{Kind, Path, Resource, Spec, TaskMode};
+use serde_json::json;
 
+use self::overrides::Stray;
 use super::{
     answer,
     parameter::{
@@ -104,6 +106,7 @@ fn tellings() -> Routes {
     Routes::new()
         .add(
             get("/v1/tasks/{task}/status", "What a task came to.")
+                .heeds(&[USER_AGENT])
                 .answers(200, Shape::Json("TaskStatusAlone")),
             observe::status,
         )
@@ -167,14 +170,9 @@ async fn create(
     let parameters = parameters.only(&["namespace", "dry_run", "dryRun", "rerun"])?;
     let effect = parameters.effect()?;
     if parameters.flag("rerun")?
-        && let Some(again) = again(&headers, &body, &parameters)?
+        && let Some(created) = rerun(&app, &headers, &body, &parameters, effect).await?
     {
-        if effect == Effect::DryRun {
-            return Err(Problem::bad_parameter(
-                "rerun and dry_run: a task that is asked for again is not tried",
-            ));
-        }
-        return created(&app, app.control.rerun(again).await?).await;
+        return Ok(created);
     }
     let mut task = manifest::task(&headers, &body, &parameters)?;
     if task.spec.mode == TaskMode::Template {
@@ -189,14 +187,32 @@ async fn create(
     created(&app, app.control.create_task(task).await?).await
 }
 
-/// What is asked for again; none if it is a template, which is put in place and never run.
-fn again(headers: &HeaderMap, body: &[u8], parameters: &Parameters) -> Result<Option<Again>, Problem> {
-    let Rerun { namespace, name, api_version, key, wanted } = manifest::rerun(headers, body, parameters)?;
+/// Asks for a task again; none if the body is a template, which is put in place and never run.
+async fn rerun(
+    app: &App,
+    headers: &HeaderMap,
+    body: &[u8],
+    parameters: &Parameters,
+    effect: Effect,
+) -> Result<Option<Response>, Problem> {
+    let Rerun { namespace, name, api_version, key, wanted, otherwise, labels, annotations } =
+        manifest::rerun(headers, body, parameters)?;
     if wanted.as_ref().is_some_and(|wanted| wanted.spec.mode == TaskMode::Template) {
         return Ok(None);
     }
+    if effect == Effect::DryRun {
+        let detail = "rerun and dry_run: a task that is asked for again is not tried";
+        return Err(Problem::bad_parameter(detail));
+    }
     let idempotency_key = idempotency_key(headers, key.as_deref())?;
-    Ok(Some(Again { namespace, name, api_version, idempotency_key, wanted }))
+    let again = Again { namespace, name, api_version, idempotency_key, wanted };
+    let change = |mut former: NewTask| {
+        former.labels.extend(labels);
+        former.annotations.extend(annotations);
+        overrides::changed_spec(&former.spec, otherwise, Stray::IsUnknown)
+            .map(|spec| NewTask { spec, ..former })
+    };
+    created(app, app.control.rerun(again, change).await?).await.map(Some)
 }
 
 /// The answer to whoever asked for a task, or for one again.
@@ -235,7 +251,9 @@ async fn read(
     let parameters = parameters.only(&["namespace"])?;
     let namespace = parameters.namespace_or_default()?;
     let mut row = match app.control.task(namespace, &task).await {
-        Err(ControlError::NotFound { .. }) => return template(&app, namespace, &task).await,
+        Err(ControlError::NotFound { .. }) => {
+            return Ok(answer(StatusCode::OK, &template(&app, namespace, &task).await?));
+        }
         found => found?,
     };
     app.control.count_so_far(&mut row).await?;
@@ -245,10 +263,9 @@ async fn read(
     Ok(answer(StatusCode::OK, &view))
 }
 
-async fn template(app: &App, namespace: &str, name: &str) -> Result<Response, Problem> {
+async fn template(app: &App, namespace: &str, name: &str) -> Result<Resource, Problem> {
     let found = app.control.resource(Kind::Task, namespace, name).await?;
-    let template = found.ok_or_else(|| Problem::not_found("task", name))?;
-    Ok(answer(StatusCode::OK, &template))
+    found.ok_or_else(|| Problem::not_found("task", name))
 }
 
 async fn replace(
@@ -258,7 +275,14 @@ async fn replace(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    if let Ok(row) = app.control.task(parameters.namespace_or_default()?, &task).await {
+    let namespace = manifest::namespace(&headers, &body, &parameters)?;
+    if let Ok(row) = app.control.task(&namespace, &task).await {
+        check_version(&row, &precondition::of(&headers)?.unwrap_or(Precondition::Any))?;
+        let telling = app.control.telling(&row).await?;
+        let view = TaskView::from(&row).in_full(&row.task, &telling);
+        if manifest::says_the_same(&headers, &body, &json!(view)) {
+            return Ok(answer(StatusCode::OK, &view));
+        }
         let detail = format!("task {:?} was accepted as it is, and never changes", row.task.name);
         return Err(Problem::new(StatusCode::CONFLICT, "immutable", detail)
             .remedy("cancel it if it is not wanted, and retry it with `overrides`: that makes a new task"));
@@ -311,7 +335,20 @@ fn check_version(row: &TaskRow, precondition: &Precondition) -> Result<(), Probl
 /// The task that an address names, by its name or its uid.
 async fn find(app: &App, task: &str, parameters: Parameters) -> Result<TaskRow, Problem> {
     let parameters = parameters.only(&["namespace"])?;
-    Ok(app.control.task(parameters.namespace_or_default()?, task).await?)
+    find_in(app, parameters.namespace_or_default()?, task).await
+}
+
+async fn find_in(app: &App, namespace: &str, task: &str) -> Result<TaskRow, Problem> {
+    match app.control.task(namespace, task).await {
+        Err(ControlError::NotFound { .. }) => {
+            template(app, namespace, task).await?;
+            let detail = format!("{task:?} is a template: tasks are made of it, and it is none itself");
+            Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail).remedy(
+                "name a task that was made of it, or POST it to /v1/tasks?rerun=true to have one made",
+            ))
+        }
+        found => Ok(found?),
+    }
 }
 
 fn now(app: &App) -> Timestamp {

@@ -249,9 +249,15 @@ fn moment(text: &str) -> Result<Timestamp, Problem> {
     Ok(Timestamp::from_millis(moment.as_millisecond()))
 }
 
+/// A hundred years.
+const MOST_DAYS: u32 = 36_525;
+
 fn duration(text: &str) -> Result<Duration, Problem> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     match days {
+        Some(days) if days > MOST_DAYS => {
+            Err(invalid("expires_in", &format_args!("expected at most {MOST_DAYS}d")))
+        }
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
         None => {
             text.parse::<GoDuration>().map(GoDuration::get).map_err(|error| invalid("expires_in", &error))

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     dialect::Dialect,
     gate::App,
-    parameters::{Parameters, Scope, last_event_id},
+    parameters::{Parameters, Scope, last_event_id_given},
     problem::Problem,
     sse,
     wire::event::EventFilter,
@@ -65,7 +65,7 @@ async fn watch(
         mode: mode(kind, &parameters)?,
         newer_than: parameters.place("resourceVersion")?.unwrap_or(0),
     };
-    let after = last_event_id(&headers)?;
+    let after = last_event_id_given(&headers);
     let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch(watched, after).await?;
     Ok(sse::stream(&app, sse::ResourceStream::new(watch, room)))
@@ -95,7 +95,7 @@ async fn events(
         namespaces: namespaces(&parameters)?,
         shows_workers: parameters.caller()?.check_all_namespaces().is_ok(),
     };
-    let after = match last_event_id(&headers)? {
+    let after = match last_event_id_given(&headers) {
         Some(after) => Some(after),
         None => parameters.place("since")?,
     };

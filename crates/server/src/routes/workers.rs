@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use ostler_kernel::worker::Standing;
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     gate::App,
-    parameters::{Name, Parameters, last_event_id},
+    parameters::{Name, Parameters},
     problem::Problem,
     sse,
     wire::{list::List, worker::WorkerView},
@@ -109,13 +109,8 @@ async fn refuse_status(
         .remedy("to keep runs from it, POST to its /cordon or /drain"))
 }
 
-async fn watch(
-    State(app): State<Arc<App>>,
-    parameters: Parameters,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+async fn watch(State(app): State<Arc<App>>, parameters: Parameters) -> Result<Response, Problem> {
     let parameters = parameters.only(&["namespace", "name", "labelSelector", "labels"])?;
-    last_event_id(&headers)?;
     let (name, labels) = (parameters.get("name").map(str::to_owned), parameters.selector()?);
     let room = app.room_for_a_watch(parameters.caller()?)?;
     let watch = app.control.watch_workers(name, labels);

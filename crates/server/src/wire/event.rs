@@ -10,7 +10,9 @@ use super::log_line;
 
 #[derive(Debug, Serialize)]
 pub struct EventView<'a> {
-    id: u64,
+    /// Behind what to go on. Of the words for one event only the last that is told has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
     timestamp: String,
     source: &'static str,
     r#type: String,
@@ -54,7 +56,7 @@ impl<'a> EventView<'a> {
         let (namespace, name) =
             place.map_or(("", ""), |(namespace, name)| (namespace.as_str(), name.as_str()));
         Self {
-            id: event.position,
+            id: None,
             timestamp: event.at.to_string(),
             source,
             r#type: format!("{family}.{action}"),

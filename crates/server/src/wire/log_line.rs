@@ -25,7 +25,8 @@ pub fn what(body: &EventBody) -> String {
             format!("attempt {attempt} ended: {end}")
         }
         EventBody::RunRetrying { failure, failures, not_before, .. } => {
-            format!("failed for the {failures}. time, tried again at {not_before}: {}", one_line(failure))
+            let times = if *failures == 1 { "once".to_owned() } else { format!("{failures} times") };
+            format!("failed {times}, tried again at {not_before}: {}", one_line(failure))
         }
         EventBody::RunWaiting { summary, .. } => format!("waiting: {}", flat(summary)),
         EventBody::RunSleeping { until, failure, .. } => {

@@ -14,6 +14,7 @@ use ostler_kernel::{
 };
 use ostler_spec::{GoDuration, TaskMode};
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::{
     history::{self, HistoryItem},
@@ -93,7 +94,6 @@ struct Spec<'a> {
     /// Counted from acceptance.
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<GoDuration>,
-    /// Told of one task, not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     requirements: Option<Requires<'a>>,
 }
@@ -264,13 +264,8 @@ impl<'a> TaskView<'a> {
     }
 
     /// What was found out, without what was asked for.
-    pub fn status_alone(&self) -> impl Serialize {
-        #[derive(Serialize)]
-        struct Alone<'v, 'a> {
-            metadata: &'v Metadata<'a>,
-            status: &'v Status<'a>,
-        }
-        Alone { metadata: &self.metadata, status: &self.status }
+    pub fn status_alone(&self) -> Value {
+        json!({ "metadata": self.metadata, "status": self.status })
     }
 
     /// With what its runs and its log tell.
@@ -292,7 +287,6 @@ impl<'a> TaskView<'a> {
             messages,
             join_states: [],
         });
-        self.spec.requirements = runs.first().and_then(requires);
         if let Some(output) = &mut self.status.output {
             output::tell_how(output, task, telling);
         }
@@ -357,12 +351,12 @@ fn spec(task: &Task) -> Spec<'_> {
         retry: request.whole_retry.as_ref().unwrap_or(&request.retry).into(),
         message_retry: request.into(),
         deadline: request.deadline.map(|deadline| GoDuration::from(deadline.since(task.created_at))),
-        requirements: None,
+        requirements: requires(&task.request.requires),
     }
 }
 
-fn requires(run: &Run) -> Option<Requires<'_>> {
-    let Requirements { region, capabilities, model } = &run.lane.requires;
+fn requires(asked: &Requirements) -> Option<Requires<'_>> {
+    let Requirements { region, capabilities, model } = asked;
     let (region, model, gpu) = (region.as_deref(), model.as_deref(), capabilities.contains("gpu"));
     (region.is_some() || model.is_some() || gpu).then_some(Requires { region, gpu, model })
 }

@@ -63,9 +63,9 @@ pub fn trace(task: &Task, telling: &Telling) -> Vec<TraceItem> {
     let mut items = Vec::with_capacity(telling.events.len());
     for event in &telling.events {
         attempt = attempt_of(&event.body).unwrap_or(attempt);
-        let (agent, plan) = agent_of(task, telling, event);
+        let (agent, run, plan) = worker_of(task, telling, event);
         let base = base(agent, event, attempt);
-        items.extend(before(&event.body).map(|beside| beside.of(&base)));
+        items.extend(before(&event.body, run).into_iter().map(|beside| beside.of(&base)));
         let behind: Vec<TraceItem> = behind(&event.body).map(|beside| beside.of(&base)).collect();
         items.push(match &event.body {
             EventBody::StepFinished(step) => finished(base, step, plan),
@@ -84,11 +84,12 @@ struct Beside<'a> {
     /// As the event's own unless it says more.
     message: Option<&'a str>,
     step: Option<u32>,
+    cost_micro_usd: Option<u64>,
 }
 
 impl Beside<'_> {
     fn new(word: &'static str, kind: &'static str) -> Self {
-        Self { word, kind, message: None, step: None }
+        Self { word, kind, message: None, step: None, cost_micro_usd: None }
     }
 
     fn of(self, base: &TraceItem) -> TraceItem {
@@ -101,15 +102,39 @@ impl Beside<'_> {
             r#type: self.kind,
             agent: base.agent.clone(),
             message: self.message.unwrap_or(&base.message).to_owned(),
+            cost_micro_usd: self.cost_micro_usd,
             ..TraceItem::default()
         }
     }
 }
 
-/// What comes just before an event: whoever begins has got a message.
-fn before(body: &EventBody) -> Option<Beside<'_>> {
-    let is_begun = matches!(body, EventBody::AttemptStarted { .. });
-    is_begun.then(|| Beside::new("received", "agent_message_received"))
+/// What comes just before an event: whoever begins has got a message; whoever ends has worked, well or not.
+fn before<'a>(body: &EventBody, run: Option<&'a Run>) -> Vec<Beside<'a>> {
+    match body {
+        EventBody::AttemptStarted { .. } => vec![Beside::new("received", "agent_message_received")],
+        EventBody::RunEnded { .. } => vec![Beside::new("complete", "agent_worker_complete")],
+        // The last of a line, which hands on to nobody.
+        EventBody::TaskEnded { state: TaskState::Succeeded, .. } => {
+            let cost_micro_usd = run.and_then(|run| run.usage.cost_micro_usd);
+            let end = Beside { cost_micro_usd, ..Beside::new("end", "agent_end") };
+            vec![Beside::new("complete", "agent_worker_complete"), end]
+        }
+        EventBody::TaskEnded { state: TaskState::DeadLetter, .. } => {
+            vec![Beside::new("error", "agent_error")]
+        }
+        EventBody::TaskAccepted { .. }
+        | EventBody::StepFinished(_)
+        | EventBody::AttemptEnded { .. }
+        | EventBody::RunRetrying { .. }
+        | EventBody::RunWaiting { .. }
+        | EventBody::RunSleeping { .. }
+        | EventBody::RunReady { .. }
+        | EventBody::InputAccepted { .. }
+        | EventBody::MessageSent { .. }
+        | EventBody::TaskEnded { .. }
+        | EventBody::ResourceChanged(_)
+        | EventBody::Unknown(_) => Vec::new(),
+    }
 }
 
 /// What comes just behind it.
@@ -120,6 +145,10 @@ fn behind(body: &EventBody) -> impl Iterator<Item = Beside<'_>> {
         EventBody::RunEnded { .. } | EventBody::TaskEnded { state: TaskState::Succeeded, .. } => {
             (Some(Beside::new("processed", "agent_message_processed")), None)
         }
+        EventBody::TaskEnded { state: TaskState::Failed, .. } => (
+            Some(Beside::new("final", "agent_message_non_retryable")),
+            Some(Beside::new("deadletter", "agent_message_deadletter")),
+        ),
         EventBody::TaskAccepted { .. }
         | EventBody::AttemptEnded { .. }
         | EventBody::RunRetrying { .. }
@@ -135,9 +164,10 @@ fn behind(body: &EventBody) -> impl Iterator<Item = Beside<'_>> {
     first.into_iter().chain(second)
 }
 
-/// What a model said, as far as the log has it.
+/// What a model said, as far as the log has it. Of a call that failed the log has why.
 fn said(step: &StepFinished) -> Option<Beside<'_>> {
-    let has_said = matches!(step.kind, StepKind::Model { .. }) && !step.preview.is_empty();
+    let is_answered = !matches!(step.outcome, StepOutcome::Failed { .. });
+    let has_said = matches!(step.kind, StepKind::Model { .. }) && is_answered && !step.preview.is_empty();
     let (message, number) = (Some(step.preview.as_str()), Some(number(step)));
     has_said.then(|| Beside { message, step: number, ..Beside::new("output", "model_output") })
 }
@@ -190,10 +220,14 @@ fn attempt_of(body: &EventBody) -> Option<u32> {
 }
 
 /// Who was at work; of what tells of the whole, who began or was last.
-fn agent_of<'a>(task: &'a Task, telling: &'a Telling, event: &Event) -> (&'a str, Option<&'a AgentPlan>) {
+fn worker_of<'a>(
+    task: &'a Task,
+    telling: &'a Telling,
+    event: &Event,
+) -> (&'a str, Option<&'a Run>, Option<&'a AgentPlan>) {
     let run = event.body.run().unwrap_or(task.run);
     let known = telling.planned().find(|(known, _)| known.id == run);
-    known.map_or((&task.request.agent, None), |(run, plan)| (&run.agent, plan))
+    known.map_or((&task.request.agent, None, None), |(run, plan)| (&run.agent, Some(run), plan))
 }
 
 fn base(agent: &str, event: &Event, attempt: u32) -> TraceItem {

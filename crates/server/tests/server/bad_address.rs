@@ -180,13 +180,13 @@ async fn routes_and_methods_that_are_not_there() {
 async fn parameters_that_make_no_sense() {
     let place = Place::with_agent().await;
     let name = place.task().await;
-    let numbers = ["0", "-1", "1001", "x", "", "1.5", "+3", "99999999999999999999"];
+    let numbers = ["0", "-1", "1001", "x", "1.5", "+3", "99999999999999999999"];
     for limit in numbers {
         for path in ["/v1/tasks".to_owned(), "/v1/agents".to_owned(), format!("/v1/tasks/{name}/events")] {
             check(&place.get(&format!("{path}?limit={limit}")).await, 400, "bad_parameter", "limit");
         }
     }
-    for place_in_log in ["-1", "x", "", "9223372036854775808", "18446744073709551615", "1e3"] {
+    for place_in_log in ["-1", "x", "9223372036854775808", "18446744073709551615", "1e3"] {
         let path = format!("/v1/tasks/{name}/events");
         check(&place.get(&format!("{path}?after={place_in_log}")).await, 400, "bad_parameter", "after");
         let sse = format!("accept: text/event-stream\r\nlast-event-id: {place_in_log}\r\n");
@@ -200,7 +200,6 @@ async fn parameters_that_make_no_sense() {
         );
     }
     let others = [
-        ("/v1/agents?after=", "after"),
         ("/v1/agents?namespace=*&after=x", "after"),
         ("/v1/tasks?before=x", "before"),
         ("/v1/tasks?before=run_01kb3v00000000000000000000", "before"),

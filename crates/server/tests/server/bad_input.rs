@@ -259,6 +259,27 @@ async fn types_that_are_not_read() {
     }
     let login = place.send("POST", "/v1/tokens", "content-type: text/plain\r\n", b"{}").await;
     check(&login, 415, "unsupported_media_type", "only JSON");
+    for (encoding, status) in [("gzip", 415), ("gzip, identity", 415), ("identity", 201)] {
+        let headers = format!("{JSON}content-encoding: {encoding}\r\n");
+        let reply = place.send("POST", "/v1/tasks", &headers, body.as_bytes()).await;
+        assert_eq!(reply.status, status, "{encoding}: {reply:?}");
+    }
+}
+
+/// What could be taken for another thing later is refused at once.
+#[tokio::test]
+async fn names_that_stand_for_something_else() {
+    let place = Place::with_agent().await;
+    let uid = place.post("/v1/tasks", &task()).await.json()["metadata"]["uid"].clone();
+    let mut other = task();
+    other["metadata"] = json!({ "name": uid });
+    check(&place.post("/v1/tasks", &other).await, 400, "invalid_manifest", "uid of a task");
+    other["spec"]["mode"] = json!("template");
+    check(&place.post("/v1/tasks", &other).await, 400, "invalid_manifest", "uid of a task");
+    let everywhere = json!({"kind": "Agent", "metadata": {"name": "n", "namespace": "*"}, "spec": {"model_ref": "mock"}});
+    check(&place.post("/v1/agents", &everywhere).await, 400, "invalid_manifest", "stands for all");
+    let versions = place.send("DELETE", "/v1/agents/helper", "if-match: \"1\", \"2\"\r\n", b"").await;
+    check(&versions, 400, "bad_parameter", "expected one version");
 }
 
 #[tokio::test]

@@ -164,3 +164,14 @@ async fn a_list_goes_on_behind_a_name() {
         check(&place.get(path).await, 400, "bad_parameter", "");
     }
 }
+
+#[tokio::test]
+async fn a_status_is_looked_for_beside_itself_by_the_javascript_sdk_alone() {
+    let place = Place::with_agent().await;
+    let task = place.task().await;
+    for path in ["/v1/agents/helper/status".to_owned(), format!("/v1/tasks/{task}/status")] {
+        let told = list(&place, &path, SDK).await;
+        assert_eq!((&told["phase"], told["phase"].is_string()), (&told["status"]["phase"], true), "{told}");
+        assert_eq!(list(&place, &path, "").await.get("phase"), None);
+    }
+}

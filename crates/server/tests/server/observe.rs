@@ -109,7 +109,9 @@ async fn a_task_shows_its_trace_and_its_history() {
             "model_output",
             "model_call",
             "model_output",
-            "task_summary",
+            "agent_worker_complete",
+        "agent_end",
+        "task_summary",
             "agent_message_processed",
         ]
     );

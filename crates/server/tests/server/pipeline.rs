@@ -138,7 +138,8 @@ async fn its_trace_is_in_the_words_that_are_read_elsewhere() {
             ("a001.s0003.received", "agent_message_received"),
             ("a001.s0003.worker", "agent_worker_start"),
             ("a001.s0004.output", "model_output"),
-            ("a001.s0005.processed", "agent_message_processed"),
+            ("a001.s0005.complete", "agent_worker_complete"),
+        ("a001.s0005.processed", "agent_message_processed"),
         ]
     );
     for item in told["trace"].as_array().unwrap() {
@@ -221,7 +222,7 @@ async fn what_each_agent_cost_is_told_where_its_price_is_known() {
     assert_eq!(told, expected);
     let trace = view["status"]["trace"].as_array().unwrap().iter();
     let ends = trace.filter(|item| item["type"] == "agent_end").map(|item| &item["cost_micro_usd"]);
-    assert_eq!(ends.collect::<Vec<_>>(), [&json!(10), &Value::Null]);
+    assert_eq!(ends.collect::<Vec<_>>(), [&json!(10), &Value::Null, &json!(30)]);
 }
 
 /// A task of more events than are told.

@@ -202,3 +202,34 @@ async fn what_was_read_elsewhere_is_new_here_and_comes_back_after_a_delete() {
     let back = place.post("/v1/agents", &read).await;
     assert_eq!((back.status, &back.json()["metadata"]["resourceVersion"]), (201, &json!("2")), "{back:?}");
 }
+
+/// Whoever reads a status and sends it back says with it which object it is of.
+#[tokio::test]
+async fn a_status_is_written_to_the_object_that_its_report_names() {
+    let place = Place::new().await;
+    for namespace in ["default", "shop"] {
+        place.post(&format!("/v1/agents?namespace={namespace}"), &agent("a")).await;
+    }
+    let any = "if-match: *\r\n";
+    let report = |metadata: Value| json!({"metadata": metadata, "status": {"phase": "Error", "lastError": "here"}});
+    let path = "/v1/agents/a/status";
+    let written = place.put(path, any, &report(json!({"name": "a", "namespace": "shop"}))).await;
+    assert_eq!((written.status, &written.json()["metadata"]["namespace"]), (200, &json!("shop")), "{written:?}");
+    let last_error = async |namespace: &str| {
+        let status = place.get(&format!("{path}?namespace={namespace}")).await.json();
+        status["status"]["lastError"].as_str().unwrap_or_default().contains("here")
+    };
+    assert_eq!((last_error("shop").await, last_error("default").await), (true, false));
+    let elsewhere = report(json!({"namespace": "default"}));
+    check(&place.put(&format!("{path}?namespace=shop"), any, &elsewhere).await, 400, "bad_parameter", "namespace");
+    check(&place.put(path, any, &report(json!({"name": "b"}))).await, 400, "bad_parameter", "\"b\"");
+    let mut tool = report(json!({}));
+    tool["kind"] = json!("Tool");
+    check(&place.put(path, any, &tool).await, 400, "invalid_manifest", "expected Agent");
+    let bare = place.put(path, any, &json!({"phase": "Error", "lastError": "there"})).await;
+    assert_eq!((bare.status, &bare.json()["status"]["lastError"]), (200, &json!("there")), "{bare:?}");
+    // Of some kinds nobody reports, and yet there is something to read.
+    place.post("/v1/agent-roles", &json!({"kind": "AgentRole", "metadata": {"name": "r"}, "spec": {}})).await;
+    assert_eq!(place.get("/v1/agent-roles/r/status").await.status, 200);
+    check(&place.put("/v1/agent-roles/r/status", any, &report(json!({}))).await, 405, "method_not_allowed", "");
+}

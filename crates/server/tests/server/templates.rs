@@ -138,6 +138,62 @@ async fn what_is_asked_for_again_is_what_was_sent() {
     check(&place.post(path, &unknown).await, 404, "not_found", "nobody");
 }
 
+/// What is said of it beside its name is otherwise this time, and nothing is passed over.
+#[tokio::test]
+async fn what_is_asked_for_again_may_be_otherwise() {
+    let place = Place::with_agent().await;
+    let mut kept = template("nightly");
+    kept["spec"]["input"] = json!({"message": "hi", "day": "Sunday"});
+    place.post("/v1/tasks", &kept).await;
+    let path = "/v1/tasks?rerun=true";
+    let otherwise = json!({"metadata": {"name": "nightly", "labels": {"why": "x"}},
+        "spec": {"input": {"day": "Monday"}, "priority": "urgent"}});
+    let run = place.post(path, &otherwise).await.json();
+    assert_eq!(run["spec"]["input"], json!({"message": "hi", "day": "Monday"}), "{run}");
+    assert_eq!((&run["spec"]["priority"], &run["spec"]["agent"]), (&json!("urgent"), &json!("helper")));
+    assert_eq!((&run["metadata"]["labels"]["why"], &run["metadata"]["labels"]["team"]), (&json!("x"), &json!("blue")));
+    place.send("POST", "/v1/tasks/nightly-run-1/cancel", "", b"").await;
+    let again = json!({"metadata": {"name": "nightly-run-1"}, "spec": {"input": {"day": "Tuesday"}}});
+    assert_eq!(place.post(path, &again).await.json()["spec"]["input"]["day"], "Tuesday");
+    for (spec, words) in [
+        (json!({"inputt": "x"}), "inputt"),
+        (json!({"priority": "loud"}), "priority"),
+        (json!({"input": 3}), "input"),
+        (json!(3), "expected an object"),
+    ] {
+        let body = json!({"metadata": {"name": "nightly"}, "spec": spec});
+        check(&place.post(path, &body).await, 400, "invalid_manifest", words);
+    }
+    let labels = json!({"metadata": {"name": "nightly", "labels": {"n": 1}}});
+    check(&place.post(path, &labels).await, 400, "invalid_manifest", "labels");
+}
+
+#[tokio::test]
+async fn a_template_has_a_status_and_nothing_to_tell() {
+    let place = Place::with_agent().await;
+    place.post("/v1/tasks", &template("nightly")).await;
+    let status = place.get("/v1/tasks/nightly/status").await;
+    assert_eq!((status.status, &status.json()["status"]["phase"]), (200, &json!("Ready")), "{status:?}");
+    for path in ["logs", "trace", "messages", "steps", "events", "metrics"] {
+        let path = format!("/v1/tasks/nightly/{path}");
+        check(&place.get(&path).await, 404, "not_found", "is a template");
+    }
+    check(&place.post("/v1/tasks/nightly/cancel", &json!({})).await, 404, "not_found", "is a template");
+    check(&place.get("/v1/tasks/nobody/logs").await, 404, "not_found", "no task");
+}
+
+#[tokio::test]
+async fn a_template_is_replaced_in_the_namespace_that_its_manifest_names() {
+    let place = Place::with_agent().await;
+    assert_eq!(place.post("/v1/tasks", &named("nightly")).await.status, 201);
+    let mut elsewhere = template("nightly");
+    elsewhere["metadata"]["namespace"] = json!("shop");
+    place.post("/v1/tasks", &elsewhere).await;
+    elsewhere["spec"]["priority"] = json!("high");
+    let replaced = place.put("/v1/tasks/nightly", "if-match: *\r\n", &elsewhere).await;
+    assert_eq!((replaced.status, &replaced.json()["spec"]["priority"]), (200, &json!("high")), "{replaced:?}");
+}
+
 /// However many of the numbers at hand are taken, it is run.
 #[tokio::test]
 async fn a_rerun_finds_a_name_that_is_free() {
@@ -236,7 +292,13 @@ async fn a_retry_may_ask_for_something_else() {
 async fn a_task_never_changes_and_is_deleted_once_it_ended() {
     let place = Place::with_agent().await;
     place.post("/v1/tasks", &named("t")).await;
-    let refused = place.put("/v1/tasks/t", "if-match: 1\r\n", &named("t")).await;
+    // As it is it may be put back, as whoever reads and writes does.
+    let read = place.get("/v1/tasks/t").await.json();
+    assert_eq!(place.put("/v1/tasks/t", "if-match: 1\r\n", &read).await.status, 200);
+    check(&place.put("/v1/tasks/t", "if-match: 9\r\n", &read).await, 409, "conflict", "not 9");
+    let mut other = read.clone();
+    other["metadata"]["labels"] = json!({"a": "b"});
+    let refused = place.put("/v1/tasks/t", "if-match: 1\r\n", &other).await;
     let document = check(&refused, 409, "immutable", "never changes");
     assert!(document["remedy"].as_str().unwrap().contains("overrides"));
     let status =
@@ -295,7 +357,7 @@ async fn a_watch_tells_of_tasks_or_of_templates_as_a_list_shows_them() {
     place.post("/v1/tasks", &template("last")).await;
     assert_eq!(told(&mut tasks).await, "added end");
     assert_eq!(told(&mut templates).await, "added last");
-    for query in ["?mode=both", "?mode="] {
+    for query in ["?mode=both", "?mode=Template"] {
         check(&place.get(&format!("/v1/tasks/watch{query}")).await, 400, "bad_parameter", "run or template");
     }
     check(&place.get("/v1/agents/watch?mode=run").await, 400, "bad_parameter", "mode");

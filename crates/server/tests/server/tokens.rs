@@ -91,6 +91,7 @@ async fn a_token_may_have_an_end() {
         json!({"name": "x", "expires_at": "2001-01-01T00:00:00Z"}),
         json!({"name": "x", "expires_at": "soon"}),
         json!({"name": "x", "expires_in": "0s"}),
+        json!({"name": "x", "expires_in": "36526d"}),
         json!({"name": "x", "expires_in": "1h", "expires_at": "2999-01-01T00:00:00Z"}),
         json!({"name": "x", "expires_in": 5}),
     ] {
@@ -147,7 +148,7 @@ async fn they_are_listed_by_page() {
     assert_eq!((names(&first), &first["continue"]), (vec!["a".into(), "b".into(), "c".into()], &json!("c")));
     let second = place.get("/v1/tokens?limit=3&after=c").await.json();
     assert_eq!((names(&second), second.get("continue")), (vec!["d".to_owned()], None));
-    for query in ["after=", "after=%00", "after=a/b", "limit=0", "namespace=default"] {
+    for query in ["after=%00", "after=a/b", "limit=0", "namespace=default"] {
         check(&place.get(&format!("/v1/tokens?{query}")).await, 400, "bad_parameter", "");
         check(&place.get(&format!("/v1/auth/users?{query}")).await, 400, "bad_parameter", "");
     }

@@ -22,7 +22,9 @@ pub(crate) fn documents(reader: &mut Reader, text: &str) -> Vec<Node> {
 }
 
 fn check_syntax(text: &str) -> Result<(), Stop> {
-    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| stop_at(&error, |mark| mark))
+    serde_json::from_str::<IgnoredAny>(text)
+        .map(drop)
+        .map_err(|error| stop_at(&error, |mark| in_characters(text, mark)))
 }
 
 /// Serde's message without the place it ends with, at the place given by `shift`.
@@ -31,6 +33,13 @@ fn stop_at(error: &serde_json::Error, shift: impl FnOnce(Mark) -> Mark) -> Stop 
     let message = error.to_string();
     let cause = message.split(" at line ").next().unwrap_or_default();
     Stop { at: Some(shift(Mark { line, column })), message: format!("not valid JSON: {}", explained(cause)) }
+}
+
+/// Serde counts bytes.
+fn in_characters(text: &str, at: Mark) -> Mark {
+    let line = text.split('\n').nth((at.line - 1) as usize).unwrap_or_default();
+    let ends_behind = |(start, character): &(usize, char)| start + character.len_utf8() <= at.column as usize;
+    Mark { column: clamped(line.char_indices().take_while(ends_behind).count()), ..at }
 }
 
 fn clamped(number: usize) -> u32 {

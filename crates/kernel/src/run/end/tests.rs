@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     BlobId, ContextId, RunId, Session, SessionId, TaskId, TaskState,
     conversation::Context,
-    queue::{Lane, Priority},
+    queue::{Lane, Priority, Requirements},
     retry::{Jitter, RetryPolicy},
     run::claim::claim,
     task::{
@@ -55,6 +55,7 @@ fn request(non_retryable: &[&str]) -> TaskRequest {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         priority: Priority::Normal,
+        requires: Requirements::default(),
         retry: RetryPolicy { max_attempts, backoff_ms, jitter, ..RetryPolicy::default() },
         whole_retry: None,
         non_retryable: non_retryable.iter().map(|part| (*part).to_owned()).collect(),

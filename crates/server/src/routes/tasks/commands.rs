@@ -7,10 +7,13 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ostler_control::Precondition;
 use ostler_kernel::Task;
-use ostler_spec::{Path, TaskSpec};
+use ostler_spec::{Kind, Path, TaskSpec};
 use serde_json::{Map, Value};
 
-use super::{answer, check_version, created, find, idempotency_key, overrides::changed_spec};
+use super::{
+    answer, check_version, created, find, find_in, idempotency_key,
+    overrides::{Stray, changed_spec},
+};
 use crate::{
     dialect::Dialect,
     gate::App,
@@ -43,8 +46,9 @@ pub async fn put_status(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let row = find(&app, &task, parameters).await?;
-    let report = manifest::status(&headers, &body)?;
+    let parameters = parameters.only(&["namespace"])?;
+    let report = manifest::status((Kind::Task, &task), &headers, &body, &parameters)?;
+    let row = find_in(&app, &report.namespace, &task).await?;
     let text = |key: &str| report.status.get(key).and_then(Value::as_str);
     if text("phase") != Some("Failed") {
         let name = &row.task.name;
@@ -73,7 +77,7 @@ pub async fn retry(
     let key = idempotency_key(&headers, written("idempotency_key").or_else(|| written("idempotencyKey")))?;
     let change = |spec: TaskSpec| {
         let spec = match overrides {
-            Some(overrides) => changed_spec(&spec, overrides),
+            Some(overrides) => changed_spec(&spec, overrides, Stray::IsInput),
             None => Ok(spec),
         };
         spec.map(|spec| TaskSpec { idempotency_key: key, ..spec })

@@ -12,7 +12,7 @@ use ostler_kernel::Step;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{answer, find};
+use super::{answer, find, find_in};
 use crate::{
     dialect::Dialect,
     gate::App,
@@ -66,9 +66,9 @@ pub async fn events(
         if let Some(follower) = new.and_then(|task| app.control.follow_new(namespace, task)) {
             return Ok(sse::stream(&app, follower));
         }
-        return follow(&app, &app.control.task(namespace, &task).await?, after);
+        return follow(&app, &find_in(&app, namespace, &task).await?, after);
     }
-    let row = app.control.task(namespace, &task).await?;
+    let row = find_in(&app, namespace, &task).await?;
     let (after, limit) = (parameters.place("after")?.unwrap_or(0), parameters.limit()?);
     let events = app.control.store().events(row.task.id, after, limit).await?;
     let last = events.last().map_or(after, |event| event.seq);

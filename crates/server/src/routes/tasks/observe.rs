@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use ostler_control::store::TaskRow;
+use ostler_control::{ControlError, store::TaskRow};
 use serde_json::json;
 
-use super::{answer, find, now};
+use super::{answer, find, find_in, now, template};
 use crate::{
+    dialect::Dialect,
     gate::App,
     parameters::{Name, Parameters},
     problem::Problem,
@@ -21,15 +22,25 @@ use crate::{
 
 pub async fn status(
     State(app): State<Arc<App>>,
+    dialect: Dialect,
     Name(task): Name,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
-    let mut row = find(&app, &task, parameters).await?;
+    let parameters = parameters.only(&["namespace"])?;
+    let namespace = parameters.namespace_or_default()?;
+    let mut row = match app.control.task(namespace, &task).await {
+        Err(ControlError::NotFound { .. }) => {
+            let template = template(&app, namespace, &task).await?;
+            let told = json!({ "metadata": template.metadata, "status": template.status });
+            return Ok(answer(StatusCode::OK, &dialect.status(told)));
+        }
+        found => found?,
+    };
     app.control.count_so_far(&mut row).await?;
     let blocker = app.control.blocker(&row.task).await?;
     let telling = app.control.telling(&row).await?;
     let view = TaskView::from(&row).waiting_for(blocker.as_ref()).in_full(&row.task, &telling);
-    Ok(answer(StatusCode::OK, &view.status_alone()))
+    Ok(answer(StatusCode::OK, &dialect.status(view.status_alone())))
 }
 
 pub async fn messages(
@@ -69,7 +80,7 @@ async fn asked_for(
         trace_id: text("trace_id"),
         limit: parameters.limit_as(&LIMITS)?,
     };
-    let row = app.control.task(parameters.namespace_or_default()?, task).await?;
+    let row = find_in(app, parameters.namespace_or_default()?, task).await?;
     let all = messages_of(&row.task, &app.control.telling(&row).await?);
     Ok((row, all, filter))
 }

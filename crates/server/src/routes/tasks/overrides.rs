@@ -4,9 +4,22 @@ use ostler_control::ControlError;
 use ostler_spec::{Spec, TaskMode, TaskSpec};
 use serde_json::{Map, Value, json};
 
+/// What text under a name that is no field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stray {
+    /// A part of the input,
+    IsInput,
+    /// or a mistake.
+    IsUnknown,
+}
+
 /// The spec with these fields in the place of its own, in either spelling, read like any other manifest. The input goes on to
-/// hold what nobody speaks of; text under a name that is no field belongs to it.
-pub fn changed_spec(spec: &TaskSpec, overrides: Map<String, Value>) -> Result<TaskSpec, ControlError> {
+/// hold what nobody speaks of.
+pub fn changed_spec(
+    spec: &TaskSpec,
+    overrides: Map<String, Value>,
+    stray: Stray,
+) -> Result<TaskSpec, ControlError> {
     let mut fields = match serde_json::to_value(spec) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
@@ -16,7 +29,7 @@ pub fn changed_spec(spec: &TaskSpec, overrides: Map<String, Value>) -> Result<Ta
         let field = snake_case(&name);
         match value {
             Value::Object(parts) if field == "input" => input.extend(parts),
-            Value::String(_) if !TaskSpec::FIELDS.contains(&field.as_str()) => {
+            Value::String(_) if stray == Stray::IsInput && !TaskSpec::FIELDS.contains(&field.as_str()) => {
                 input.insert(name, value);
             }
             value => {
@@ -38,7 +51,8 @@ fn follow_again(spec: &TaskSpec, fields: &mut Map<String, Value>) {
     if let Some(Value::Object(each)) = fields.get_mut("message_retry")
         && spec.message_retry.follows(&spec.retry)
     {
-        each.retain(|name, _| name != "max_attempts" && name != "backoff");
+        let has_own_pause = spec.message_retry.backoff != spec.retry.backoff;
+        each.retain(|name, _| name != "max_attempts" && (name != "backoff" || has_own_pause));
     }
 }
 

@@ -127,6 +127,7 @@ impl History<'_> {
             labels: some_labels(dice),
             annotations: BTreeMap::from([("note".to_owned(), "ä\u{1}".to_owned())]),
             priority: dice.pick(&priorities).unwrap_or_default(),
+            requires: lane.requires.clone(),
             retry: RetryPolicy { max_attempts, backoff_ms: 500, max_backoff_ms: 4000, jitter },
             whole_retry: (max_attempts == 3)
                 .then(|| RetryPolicy { max_attempts: 2, ..RetryPolicy::default() }),

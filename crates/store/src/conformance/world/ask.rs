@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ostler_kernel::{
     BlobId, Bundle, ContextId, RunId, Session, SessionId, Task, TaskId, Timestamp,
     conversation::Context,
-    queue::{Lane, Priority},
+    queue::{Lane, Priority, Requirements},
     retry::RetryPolicy,
     task::{
         Stage, SystemPlan, TaskRequest,
@@ -161,6 +161,7 @@ fn request() -> TaskRequest {
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         priority: Priority::Normal,
+        requires: Requirements::default(),
         retry: RetryPolicy::default(),
         whole_retry: None,
         non_retryable: Vec::new(),
