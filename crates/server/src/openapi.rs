@@ -10,6 +10,7 @@ use crate::{
     parameters::MAX_LIMIT,
     routes::{
         self,
+        parameter::RUNS,
         table::{self, Body, Need, Parameter, Route, Shape},
     },
 };
@@ -195,7 +196,8 @@ fn response(route: &Route, shape: Shape) -> Value {
 
 /// With which of them a route can answer.
 fn refusals(route: &Route) -> Vec<u16> {
-    let is_named = names_in(&route.path).next().is_some();
+    let is_named =
+        names_in(&route.path).next().is_some() || route.parameters.iter().any(|one| one.name == RUNS.name);
     let changes = route.method != http::Method::GET;
     let can = |status: u16| match status {
         401 => route.need != Need::Nothing || route.path.starts_with("/v1/auth/"),

@@ -4,7 +4,7 @@ mod agents;
 mod backup;
 mod check;
 mod later;
-mod parameter;
+pub mod parameter;
 mod resources;
 mod secret_keys;
 mod sessions;

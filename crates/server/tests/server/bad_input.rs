@@ -276,7 +276,8 @@ async fn names_that_stand_for_something_else() {
     check(&place.post("/v1/tasks", &other).await, 400, "invalid_manifest", "uid of a task");
     other["spec"]["mode"] = json!("template");
     check(&place.post("/v1/tasks", &other).await, 400, "invalid_manifest", "uid of a task");
-    let everywhere = json!({"kind": "Agent", "metadata": {"name": "n", "namespace": "*"}, "spec": {"model_ref": "mock"}});
+    let everywhere =
+        json!({"kind": "Agent", "metadata": {"name": "n", "namespace": "*"}, "spec": {"model_ref": "mock"}});
     check(&place.post("/v1/agents", &everywhere).await, 400, "invalid_manifest", "stands for all");
     let versions = place.send("DELETE", "/v1/agents/helper", "if-match: \"1\", \"2\"\r\n", b"").await;
     check(&versions, 400, "bad_parameter", "expected one version");

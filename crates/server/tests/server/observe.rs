@@ -110,8 +110,8 @@ async fn a_task_shows_its_trace_and_its_history() {
             "model_call",
             "model_output",
             "agent_worker_complete",
-        "agent_end",
-        "task_summary",
+            "agent_end",
+            "task_summary",
             "agent_message_processed",
         ]
     );

@@ -139,7 +139,7 @@ async fn its_trace_is_in_the_words_that_are_read_elsewhere() {
             ("a001.s0003.worker", "agent_worker_start"),
             ("a001.s0004.output", "model_output"),
             ("a001.s0005.complete", "agent_worker_complete"),
-        ("a001.s0005.processed", "agent_message_processed"),
+            ("a001.s0005.processed", "agent_message_processed"),
         ]
     );
     for item in told["trace"].as_array().unwrap() {

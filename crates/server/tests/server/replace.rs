@@ -211,17 +211,27 @@ async fn a_status_is_written_to_the_object_that_its_report_names() {
         place.post(&format!("/v1/agents?namespace={namespace}"), &agent("a")).await;
     }
     let any = "if-match: *\r\n";
-    let report = |metadata: Value| json!({"metadata": metadata, "status": {"phase": "Error", "lastError": "here"}});
+    let report =
+        |metadata: Value| json!({"metadata": metadata, "status": {"phase": "Error", "lastError": "here"}});
     let path = "/v1/agents/a/status";
     let written = place.put(path, any, &report(json!({"name": "a", "namespace": "shop"}))).await;
-    assert_eq!((written.status, &written.json()["metadata"]["namespace"]), (200, &json!("shop")), "{written:?}");
+    assert_eq!(
+        (written.status, &written.json()["metadata"]["namespace"]),
+        (200, &json!("shop")),
+        "{written:?}"
+    );
     let last_error = async |namespace: &str| {
         let status = place.get(&format!("{path}?namespace={namespace}")).await.json();
         status["status"]["lastError"].as_str().unwrap_or_default().contains("here")
     };
     assert_eq!((last_error("shop").await, last_error("default").await), (true, false));
     let elsewhere = report(json!({"namespace": "default"}));
-    check(&place.put(&format!("{path}?namespace=shop"), any, &elsewhere).await, 400, "bad_parameter", "namespace");
+    check(
+        &place.put(&format!("{path}?namespace=shop"), any, &elsewhere).await,
+        400,
+        "bad_parameter",
+        "namespace",
+    );
     check(&place.put(path, any, &report(json!({"name": "b"}))).await, 400, "bad_parameter", "\"b\"");
     let mut tool = report(json!({}));
     tool["kind"] = json!("Tool");
@@ -231,5 +241,10 @@ async fn a_status_is_written_to_the_object_that_its_report_names() {
     // Of some kinds nobody reports, and yet there is something to read.
     place.post("/v1/agent-roles", &json!({"kind": "AgentRole", "metadata": {"name": "r"}, "spec": {}})).await;
     assert_eq!(place.get("/v1/agent-roles/r/status").await.status, 200);
-    check(&place.put("/v1/agent-roles/r/status", any, &report(json!({}))).await, 405, "method_not_allowed", "");
+    check(
+        &place.put("/v1/agent-roles/r/status", any, &report(json!({}))).await,
+        405,
+        "method_not_allowed",
+        "",
+    );
 }

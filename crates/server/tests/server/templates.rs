@@ -151,7 +151,10 @@ async fn what_is_asked_for_again_may_be_otherwise() {
     let run = place.post(path, &otherwise).await.json();
     assert_eq!(run["spec"]["input"], json!({"message": "hi", "day": "Monday"}), "{run}");
     assert_eq!((&run["spec"]["priority"], &run["spec"]["agent"]), (&json!("urgent"), &json!("helper")));
-    assert_eq!((&run["metadata"]["labels"]["why"], &run["metadata"]["labels"]["team"]), (&json!("x"), &json!("blue")));
+    assert_eq!(
+        (&run["metadata"]["labels"]["why"], &run["metadata"]["labels"]["team"]),
+        (&json!("x"), &json!("blue"))
+    );
     place.send("POST", "/v1/tasks/nightly-run-1/cancel", "", b"").await;
     let again = json!({"metadata": {"name": "nightly-run-1"}, "spec": {"input": {"day": "Tuesday"}}});
     assert_eq!(place.post(path, &again).await.json()["spec"]["input"]["day"], "Tuesday");
@@ -191,7 +194,11 @@ async fn a_template_is_replaced_in_the_namespace_that_its_manifest_names() {
     place.post("/v1/tasks", &elsewhere).await;
     elsewhere["spec"]["priority"] = json!("high");
     let replaced = place.put("/v1/tasks/nightly", "if-match: *\r\n", &elsewhere).await;
-    assert_eq!((replaced.status, &replaced.json()["spec"]["priority"]), (200, &json!("high")), "{replaced:?}");
+    assert_eq!(
+        (replaced.status, &replaced.json()["spec"]["priority"]),
+        (200, &json!("high")),
+        "{replaced:?}"
+    );
 }
 
 /// However many of the numbers at hand are taken, it is run.
