@@ -23,7 +23,12 @@ pub struct App {
 impl App {
     /// A client for the server that flags, variables and folders lead to.
     pub fn client(&self) -> Result<Client, CommandError> {
-        let Connection { url, token, namespace, ca } = self.written.connection()?;
+        let mut resolved = self.written.resolve()?;
+        if let Some(CommandError::Said(unread)) = resolved.unread.take() {
+            let why = unread.details.join("; ");
+            self.output.note(format!("note: {}, and are left aside: {why}", unread.message));
+        }
+        let Connection { url, token, namespace, ca } = resolved.connection()?;
         let ca = match &ca {
             Some(path) => Some(input::read_file(path)?),
             None => None,

@@ -2,6 +2,8 @@
 
 mod overview;
 
+use std::io::{self, IsTerminal};
+
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{commands, config::Written, exit};
@@ -33,16 +35,20 @@ impl Arguments {
 
     /// The command line with its commands in groups.
     pub fn whole() -> clap::Command {
-        overview::grouped(Self::command())
+        let whole = overview::grouped(Self::command());
+        if io::stdout().is_terminal() { whole } else { whole.max_term_width(WIDEST_IN_A_PIPE) }
     }
 }
 
+/// Whoever reads it there may have no more room.
+const WIDEST_IN_A_PIPE: usize = 80;
+
 const AFTER_HELP: &str = "\
 Start here:
-  ostler up                                      start everything in this folder
-  ostler init                                    make a project to begin with
-  ostler apply -f agent.yaml                     declare an agent
-  ostler run hello \"Say hello to the world.\"     give it something to do
+  ostler up                                    # everything, in this folder
+  ostler init                                  # make a project to begin with
+  ostler apply -f agent.yaml                   # declare an agent
+  ostler run hello \"Say hello to the world.\"   # give it something to do
 
 `ostler help COMMAND` explains a command by example; `ostler --help` lists
 variables and exit codes too.";
@@ -57,11 +63,13 @@ Variables:
   OSTLER_DATA       as --data
   OSTLER_NAMESPACE  as --namespace
   OSTLER_PROFILE    as --profile
-  OSTLER_TOKEN      the token, instead of the one in the data folder or the profile
+  OSTLER_TOKEN      the token, instead of that of the data folder or the profile
   OSTLER_CA         a file with who vouches for the server, in PEM
   NO_COLOR          no colours
-  ORLOJCTL_SERVER, ORLOJ_SERVER, ORLOJCTL_API_TOKEN, ORLOJ_API_TOKEN
-                    read too, where nothing else says it
+  ORLOJCTL_SERVER, ORLOJ_SERVER
+                    as OSTLER_SERVER, where nothing else says it
+  ORLOJCTL_API_TOKEN, ORLOJ_API_TOKEN
+                    as OSTLER_TOKEN, where nothing else says it
 
 `up`, `server` and `worker` have more of them: their --help says which
 variable stands for which flag, `ostler config show` lists every setting.";
@@ -109,27 +117,4 @@ pub enum Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every command teaches by example; those that only hold others are taught by these.
-    fn without_examples(command: &clap::Command, path: &str, found: &mut Vec<String>) {
-        for inner in command.get_subcommands() {
-            let path = format!("{path} {}", inner.get_name());
-            let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
-            if !inner.is_hide_set() && !inner.has_subcommands() && !help.contains("Examples:\n") {
-                found.push(path.clone());
-            }
-            without_examples(inner, &path, found);
-        }
-    }
-
-    #[test]
-    fn every_command_explains_itself_by_example() {
-        let command = Arguments::command();
-        command.clone().debug_assert();
-        let mut found = Vec::new();
-        without_examples(&command, "ostler", &mut found);
-        assert_eq!(found, Vec::<String>::new());
-    }
-}
+mod tests;

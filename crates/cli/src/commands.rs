@@ -44,6 +44,9 @@ mod role;
 mod serving;
 mod target;
 
+use ostler_kernel::Selector;
+use ostler_spec::GoDuration;
+
 use crate::{app::App, args::Command, error::CommandError, exit::Exit};
 
 /// Does what was asked for.
@@ -87,6 +90,24 @@ pub async fn perform(command: Command, app: &App) -> Result<Exit, CommandError> 
         Command::Version(arguments) => version::run(arguments, app).await,
         Command::Help(arguments) => help::run(&arguments, app),
         Command::Reference(arguments) => reference::run(arguments, app),
+    }
+}
+
+/// For what is to be called so. A server would refuse it by the field in which it sends it.
+fn name(text: &str) -> Result<String, String> {
+    ostler_spec::check_name(text).map(|()| text.to_owned())
+}
+
+/// For labels that something must have.
+fn selector(text: &str) -> Result<String, String> {
+    text.parse::<Selector>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// For times within which something has to happen.
+fn some_time(text: &str) -> Result<GoDuration, String> {
+    match text.parse::<GoDuration>() {
+        Ok(time) if time.is_zero() => Err("expected a duration longer than 0s".to_owned()),
+        time => time.map_err(|error| error.to_string()),
     }
 }
 

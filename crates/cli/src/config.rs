@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::builder::NonEmptyStringValueParser;
 use ostler_client::Client;
 use serde::Deserialize;
 
@@ -42,7 +43,7 @@ const FIND_HELP: &str = "start one with `ostler up`, or name one with --server, 
 #[command(next_help_heading = "Where")]
 pub struct Written {
     /// The server's address; without it, the one that runs in the nearest `.ostler` folder [env: OSTLER_SERVER]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub server: Option<String>,
 
     /// The data folder, instead of `.ostler` here or above [env: OSTLER_DATA]
@@ -50,11 +51,11 @@ pub struct Written {
     pub data: Option<PathBuf>,
 
     /// The profile to use, instead of the current one [env: OSTLER_PROFILE]
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub profile: Option<String>,
 
     /// The namespace to work in (without it, `default`) [env: OSTLER_NAMESPACE]
-    #[arg(short, long, global = true, value_name = "NAME")]
+    #[arg(short, long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub namespace: Option<String>,
 
     /// When to use colours; `auto` means on a terminal, and not where NO_COLOR is set
@@ -89,6 +90,17 @@ pub struct Resolved {
     pub ca: Option<Said>,
     /// The data folder that the server or its token was found in.
     pub data: Option<PathBuf>,
+    /// The profiles can't be read, and what is above was found without them.
+    pub unread: Option<CommandError>,
+}
+
+/// The profile that counts, if one does.
+#[derive(Debug, Default)]
+struct Chosen {
+    name: Option<Said>,
+    profile: Profile,
+    /// The profiles can't be read.
+    unread: Option<CommandError>,
 }
 
 /// Where a command was given: its folder and its variables.
@@ -137,9 +149,10 @@ impl Written {
         self.said_namespace(&variable).map(|said| said.text)
     }
 
-    /// The connection all this stands for, seen from the current folder.
-    pub fn connection(&self) -> Result<Connection, CommandError> {
-        self.resolve()?.connection()
+    /// What is wrong with the flags by themselves.
+    pub fn check(&self) -> Result<(), CommandError> {
+        by_flag("--server", self.server.as_deref()).as_ref().map_or(Ok(()), check_address)?;
+        by_flag("--namespace", self.namespace.as_deref()).as_ref().map_or(Ok(()), check_namespace)
     }
 
     /// The address of the server that all this leads to.
@@ -156,13 +169,24 @@ impl Written {
     }
 
     fn resolve_at(&self, place: &Place<'_>) -> Result<Resolved, CommandError> {
-        let (name, profile) = self.chosen_profile(place)?;
-        let (server, data) = match self.find_server(place, name.as_ref(), &profile) {
+        let Chosen { name, profile, mut unread } = self.chosen_profile(place)?;
+        // A profile comes before a server that is found near by, so nobody is sent there because it can't be read.
+        let is_said = self.said_server(place.variable).is_some() || self.named_data(place.variable).is_some();
+        let found = match unread.take_if(|_| !is_said) {
+            Some(error) => Err(error),
+            None => self.find_server(place, name.as_ref(), &profile),
+        };
+        // What is not found without the profiles may stand in them.
+        let mut missing = |error| unread.take().unwrap_or(error);
+        let (server, data) = match found {
             Ok((said, data)) => (Ok(said), data),
-            Err(error) => (Err(error), None),
+            Err(error) => (Err(missing(error)), None),
         };
         let token = match &server {
-            Ok(server) => find_token(place, name.as_ref(), &profile, &server.text, data.as_deref()),
+            Ok(server) => {
+                let found = find_token(place, name.as_ref(), &profile, &server.text, data.as_deref());
+                found.map_err(missing)
+            }
             Err(_) => Err(CommandError::Quiet(Exit::Unreachable)),
         };
         let of_profile = |text: &Option<String>| {
@@ -172,23 +196,30 @@ impl Written {
         let namespace = self.said_namespace(place.variable).or_else(|| of_profile(&profile.namespace));
         let default = || Said { text: ostler_spec::DEFAULT_NAMESPACE.to_owned(), from: "default".to_owned() };
         let ca = by_variable(place.variable, CA_VARIABLE).or_else(|| of_profile(&profile.ca));
-        Ok(Resolved { profile: name, server, token, namespace: namespace.unwrap_or_else(default), ca, data })
+        let namespace = namespace.unwrap_or_else(default);
+        Ok(Resolved { profile: name, server, token, namespace, ca, data, unread })
     }
 
-    fn chosen_profile(&self, place: &Place<'_>) -> Result<(Option<Said>, Profile), CommandError> {
-        let profiles = match profiles::file(place.variable) {
-            Some(path) => Profiles::read(&path)?,
-            None => Profiles::default(),
-        };
+    fn chosen_profile(&self, place: &Place<'_>) -> Result<Chosen, CommandError> {
         let said = by_flag("--profile", self.profile.as_deref())
             .or_else(|| by_variable(place.variable, PROFILE_VARIABLE));
+        let read = profiles::file(place.variable)
+            .map_or_else(|| Ok(Profiles::default()), |path| Profiles::read(&path));
+        let profiles = match read {
+            Ok(profiles) => profiles,
+            // Who names none may do without them.
+            Err(error) if said.is_none() => {
+                return Ok(Chosen { unread: Some(error), ..Chosen::default() });
+            }
+            Err(error) => return Err(error),
+        };
         let current =
             || profiles.current.clone().map(|text| Said { text, from: "ostler profile use".into() });
         match said.or_else(current) {
-            None => Ok((None, Profile::default())),
+            None => Ok(Chosen::default()),
             Some(name) => {
                 let profile = profiles.get(&name.text)?.clone();
-                Ok((Some(name), profile))
+                Ok(Chosen { name: Some(name), profile, unread: None })
             }
         }
     }
@@ -253,7 +284,9 @@ impl Resolved {
     pub fn connection(self) -> Result<Connection, CommandError> {
         let server = self.server?;
         check_address(&server)?;
+        check_namespace(&self.namespace)?;
         let token = self.token?;
+        check_token(&token)?;
         let ca = self.ca.map(|ca| PathBuf::from(ca.text));
         Ok(Connection { url: server.text, token: token.text, namespace: self.namespace.text, ca })
     }
@@ -268,6 +301,26 @@ fn check_address(server: &Said) -> Result<(), CommandError> {
     let host = if text.contains('/') { "HOST:PORT" } else { text };
     Err(CommandError::new(Exit::Usage, format!("{text:?} is not the address of a server (from {from})"))
         .with_remedy(format!("write it as http://{host}, or https://{host}")))
+}
+
+/// All of them are asked for by a sign that is no name.
+fn check_namespace(namespace: &Said) -> Result<(), CommandError> {
+    let Said { text, from } = namespace;
+    let odd =
+        |why| CommandError::new(Exit::Usage, format!("{text:?} can't be a namespace (from {from}): {why}"));
+    if text == "*" { Ok(()) } else { ostler_spec::check_namespace(text).map_err(odd) }
+}
+
+/// What can't be sent would be told as a connection that failed.
+fn check_token(token: &Said) -> Result<(), CommandError> {
+    let Said { text, from } = token;
+    let what = match text.chars().find(|character| character.is_control()) {
+        None => return Ok(()),
+        Some('\n' | '\r') => "a line break",
+        Some(_) => "a control character",
+    };
+    Err(CommandError::new(Exit::Unauthorized, format!("the token from {from} is malformed: it holds {what}"))
+        .with_remedy("a token is one line, as `ostler token create` prints it"))
 }
 
 fn find_token(
@@ -338,6 +391,11 @@ pub fn read_server(data: &Path) -> Result<ServerFile, CommandError> {
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nobody_runs(Some(data))),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let message = format!("{} is a file, and no data folder", data.display());
+            return Err(CommandError::new(Exit::Usage, message)
+                .with_remedy("--data and OSTLER_DATA name the folder that `ostler up` keeps everything in"));
+        }
         Err(error) => return Err(CommandError::error(format!("can't read {}: {error}", path.display()))),
     };
     serde_json::from_str(&text).map_err(|error| {

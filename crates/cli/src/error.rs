@@ -80,12 +80,29 @@ impl From<ClientError> for CommandError {
             ClientError::Unexpected { .. } | ClientError::BadAnswer(_) => {
                 Self::error(with_causes(&error)).with_remedy("is that address really an Ostler server?")
             }
+            ClientError::File { error: why, .. } => {
+                let told = Self::error(with_causes(&error));
+                match place_remedy(why) {
+                    Some(remedy) => told.with_remedy(remedy),
+                    None => told,
+                }
+            }
             ClientError::BadUrl { .. }
             | ClientError::BadName { .. }
             | ClientError::UnknownKind
-            | ClientError::File { .. }
             | ClientError::Setup(_) => Self::error(with_causes(&error)),
         }
+    }
+}
+
+/// What to do about a file that can't be written, where the system's words alone don't say it.
+pub fn place_remedy(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Some("the folder has to be there: make it first, or name another one"),
+        io::ErrorKind::NotADirectory => Some("what stands before the last / is a file: name a folder there"),
+        io::ErrorKind::PermissionDenied => Some("you may not write there: name another place"),
+        io::ErrorKind::StorageFull => Some("the disk is full: make room, or name a place on another one"),
+        _ => None,
     }
 }
 
@@ -112,11 +129,15 @@ fn refused(problem: &Problem) -> CommandError {
     match &problem.remedy {
         // The server's own speaks of headers.
         _ if problem.status == 401 => error.with_remedy(
-            "`ostler config show` tells which token was sent, from where. The server's own is in the file `token` of its \
-             data folder; OSTLER_TOKEN counts before it",
+            "`ostler config show` tells which token was sent, from where. It may have been deleted, or have expired: `ostler \
+             token list`, asked by an admin, tells. The server's own is in the file `token` of its data folder; \
+             OSTLER_TOKEN counts before it",
         ),
-        // What is a parameter to the server is a flag here.
-        Some(remedy) => error.with_remedy(remedy.replace("`namespace=`", "-n")),
+        // What is a parameter to the server is a flag here, and its headers are not shown.
+        Some(remedy) => {
+            let remedy = remedy.replace("`namespace=`", "-n");
+            error.with_remedy(remedy.replace("after the time in Retry-After", "in a moment"))
+        }
         None => error,
     }
 }

@@ -112,7 +112,7 @@ enum Show<'a> {
 impl<'a> Show<'a> {
     fn new(app: &App, client: &'a Client, task: &'a str) -> Self {
         let output = app.output;
-        if !output.terminal.stderr.is_terminal {
+        if !output.terminal.can_redraw(output.terminal.stderr) {
             return Show::Pipe { output };
         }
         let board = Board::new(app.runtime.clone());

@@ -6,9 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ostler_spec::{Kind, Origin, Parsed, Problem, Resource, TaskMode, kinds, mistakes_between};
+use ostler_spec::{
+    self as spec, Kind, Location, Origin, Parsed, Problem, Resource, TaskMode, kinds, mistakes_between,
+};
 
-use crate::{error::CommandError, input};
+use crate::{error::CommandError, input, suggest};
 
 /// One text, and what came of it.
 #[derive(Debug)]
@@ -70,15 +72,27 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
         if path.as_os_str() == "-" {
             sources.push(source("<stdin>".to_owned(), false, &input::read_stdin()?));
         } else if path.is_dir() {
-            for path in manifests_in(path)? {
-                sources.push(source(shown(&path), true, &input::read_file(&path)?));
-            }
+            sources.extend(manifests_in(path)?.iter().map(|path| found(path)));
         } else {
-            sources.push(source(shown(path), false, &input::read_file(path)?));
+            sources.push(named(path));
         }
     }
     look_between(&mut sources);
     Ok(sources)
+}
+
+/// The name of a manifest or a folder that was probably meant by one that is not there.
+fn near(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path()).filter(|path| is_manifest(path) || path.is_dir());
+    let paths: Vec<PathBuf> = paths.collect();
+    // Their endings are near to each other whatever they are called.
+    let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+    let stems: Vec<String> = paths.iter().filter_map(|path| stem(path)).collect();
+    let near = suggest::nearest(&stem(path)?, stems.iter().map(String::as_str))?;
+    let found = paths.iter().find(|path| stem(path).as_deref() == Some(near))?;
+    Some(path.with_file_name(found.file_name()?).display().to_string())
 }
 
 /// What is wrong only with several of them together is told of the one that has to change.
@@ -148,6 +162,44 @@ pub fn mistakes(sources: &[Source]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A file of a folder: what can't be read of it is told beside the mistakes of the others, and it may be all comments.
+fn found(path: &Path) -> Source {
+    let name = shown(path);
+    match input::text_of(path) {
+        Ok(text) if text.lines().all(is_comment) => {
+            let declares = Parsed { resources: Vec::new(), origins: Vec::new(), notices: Vec::new() };
+            Source { name, from_folder: true, outcome: Ok(declares) }
+        }
+        Ok(text) => source(name, true, &text),
+        Err(why) => unread(name, true, why),
+    }
+}
+
+/// A file that was named: what can't be read of it is told beside the mistakes of the others, too.
+fn named(path: &Path) -> Source {
+    let name = shown(path);
+    match input::text_of(path) {
+        Ok(text) => source(name, false, &text),
+        Err(why) if path.exists() => unread(name, false, why),
+        Err(why) => match near(path) {
+            Some(near) => unread(name, false, format!("{why}, did you mean {near}?")),
+            None => unread(name, false, format!("{why}: name a manifest, a folder of them, or - for stdin")),
+        },
+    }
+}
+
+fn unread(name: String, from_folder: bool, why: String) -> Source {
+    let start = Location { file: name.clone(), line: 1, column: 1 };
+    let message = format!("can't be read: {why}");
+    let problem = Problem { location: Some(start), ..Problem::new(spec::Path::default(), message) };
+    Source { name, from_folder, outcome: Err(vec![problem]) }
+}
+
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start_matches('\u{feff}').trim();
+    line.is_empty() || line.starts_with('#') || line == "---"
 }
 
 fn source(name: String, from_folder: bool, text: &str) -> Source {

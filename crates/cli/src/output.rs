@@ -24,6 +24,14 @@ impl Output {
         writeln!(stdout, "{}", line.as_ref()).map_err(|error| CommandError::output(&error))
     }
 
+    /// A line about something that was done. Who goes away without reading it stops nothing that is still to be done.
+    pub fn done(&self, line: impl AsRef<str>) -> Result<(), CommandError> {
+        match self.data(line) {
+            Err(CommandError::Quiet(_)) => Ok(()),
+            written => written,
+        }
+    }
+
     pub fn table(&self, table: &Table) -> Result<(), CommandError> {
         let room = self.room();
         self.lines(&table.lines(self.paint(), room))?;

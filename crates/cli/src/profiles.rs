@@ -51,15 +51,16 @@ pub fn file(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 impl Profiles {
     /// What the file says; nothing if there is none.
     pub fn read(path: &Path) -> Result<Self, CommandError> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+        let shown = path.display().to_string();
+        let read = match fs::read_to_string(path) {
+            Ok(text) => Self::parse(&shown, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(CommandError::error(format!("can't read {}: {error}", path.display()))),
+            Err(error) => Err(vec![format!("{shown}: can't be read: {error}")]),
         };
-        Self::parse(&path.display().to_string(), &text).map_err(|problems| {
+        read.map_err(|problems| {
             CommandError::new(Exit::Usage, "the profiles can't be used")
                 .with_details(problems)
-                .with_remedy("`ostler profile set` writes them for you")
+                .with_remedy(format!("mend {shown}, or remove it"))
         })
     }
 
@@ -119,15 +120,26 @@ impl Profiles {
     }
 
     pub fn get(&self, name: &str) -> Result<&Profile, CommandError> {
-        self.profiles.get(name).ok_or_else(|| {
-            let error = CommandError::new(Exit::Usage, format!("there is no profile {name:?}"));
-            match suggest::nearest(name, self.profiles.keys().map(String::as_str)) {
-                Some(near) => {
-                    error.with_remedy(format!("did you mean {near}? `ostler profile list` lists them"))
-                }
-                None => error.with_remedy(format!("`ostler profile set {name} --server URL` makes one")),
-            }
-        })
+        let make = format!("`ostler profile set {name} --server URL` makes one");
+        self.profiles.get(name).ok_or_else(|| self.missing(name, &make))
+    }
+
+    /// All of these, or none if one of them is not there.
+    pub fn forget(&mut self, names: &[String]) -> Result<(), CommandError> {
+        if let Some(name) = names.iter().find(|name| !self.profiles.contains_key(*name)) {
+            return Err(self.missing(name, "`ostler profile list` lists them"));
+        }
+        self.profiles.retain(|name, _| !names.contains(name));
+        self.current = self.current.take().filter(|current| !names.contains(current));
+        Ok(())
+    }
+
+    fn missing(&self, name: &str, otherwise: &str) -> CommandError {
+        let error = CommandError::new(Exit::Usage, format!("there is no profile {name:?}"));
+        match suggest::nearest(name, self.profiles.keys().map(String::as_str)) {
+            Some(near) => error.with_remedy(format!("did you mean {near}? `ostler profile list` lists them")),
+            None => error.with_remedy(otherwise),
+        }
     }
 }
 
@@ -160,6 +172,16 @@ mod tests {
         assert!(problems[0].starts_with("p.yaml:3:") && problems[0].contains("\"server\""), "{problems:?}");
         assert!(Profiles::parse("p.yaml", "# nothing yet\n").unwrap().profiles.is_empty());
         assert!(Profiles::default().get("a").is_err());
+    }
+
+    #[test]
+    fn all_are_forgotten_or_none() {
+        let mut profiles = Profiles { current: Some("b".into()), ..Profiles::default() };
+        profiles.profiles = ["a", "b"].map(|name| (name.to_owned(), Profile::default())).into();
+        assert_eq!(profiles.forget(&["a".into(), "c".into()]).unwrap_err().exit(), Exit::Usage);
+        assert_eq!(profiles.profiles.len(), 2);
+        profiles.forget(&["b".into(), "b".into()]).unwrap();
+        assert_eq!((profiles.profiles.len(), profiles.current), (1, None));
     }
 
     #[test]

@@ -285,6 +285,19 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_is_an_address_or_one_of_two_words() {
+        for text in ["off", "environment", "http://h:3128", "https://proxy.example:3128/", "http://h"] {
+            assert!(gather(&[("network.proxy", text)], None).is_ok(), "{text}");
+        }
+        for text in ["on", "h:3128", "socks5://h:1", "http://", "http://h:1/path", "http://h:x"] {
+            let told = gather(&[("network.proxy", text)], None).unwrap_err();
+            assert!(told.contains("expected off, environment, or http://HOST:PORT"), "{told}");
+            let told = gather(&[], Some(&format!("network: {{proxy: {text:?}}}\n"))).unwrap_err();
+            assert!(told.contains("config.yaml:1:") && told.contains("expected off"), "{told}");
+        }
+    }
+
+    #[test]
     fn a_password_for_the_proxy_belongs_in_no_flag_and_is_shown_nowhere() {
         for text in
             ["http://me:geheim@h:3128", "me:geheim@h:3128", "http://geheim@h", "http://me:ge@geheim@h"]

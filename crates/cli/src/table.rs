@@ -20,8 +20,8 @@ const NAMES: [&str; 2] = ["NAMESPACE", "NAME"];
 /// So much of a long name is left before a column is left out for it.
 const NAME_AT_LEAST: usize = 32;
 
-/// Cut off it would be good for nothing.
-const UID: &str = "UID";
+/// Cut off they would be good for nothing.
+const WHOLE: [&str; 2] = ["UID", "TIME"];
 
 /// How something stands: what people look at a table for.
 const STANDING: [&str; 3] = ["STATE", "STATUS", "PHASE"];
@@ -37,6 +37,8 @@ pub struct Table {
 pub struct Cell {
     text: String,
     tone: Tone,
+    /// Of a path both ends matter: where it begins, and which file it is.
+    is_path: bool,
 }
 
 /// How wide lines may be, and what stands for what is left out.
@@ -137,7 +139,7 @@ impl Table {
     fn squeeze(&self, widths: &mut [usize], columns: usize, narrowest: usize, of_names: usize) -> bool {
         while taken(widths) > columns {
             let may_give = |title: &str, width: usize| match title {
-                UID => false,
+                whole if WHOLE.contains(&whole) => false,
                 name if NAMES.contains(&name) => width > of_names,
                 _ => width > narrowest,
             };
@@ -191,7 +193,11 @@ impl Cell {
 
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
         let text = text::one_line(text.as_ref());
-        Self { text: if text.is_empty() { "-".to_owned() } else { text }, tone }
+        Self { text: if text.is_empty() { "-".to_owned() } else { text }, tone, is_path: false }
+    }
+
+    pub fn path(text: impl AsRef<str>) -> Self {
+        Self { is_path: true, ..Self::new(text) }
     }
 }
 
@@ -205,6 +211,7 @@ fn line(row: &[Cell], widths: &[usize], paint: Paint, room: Option<Room>) -> Str
     let mut line = String::new();
     for (place, (cell, width)) in row.iter().zip(widths).enumerate() {
         let shown = match room {
+            Some(room) if cell.is_path => text::cut_middle(&cell.text, *width, room.ellipsis),
             Some(room) => text::cut(&cell.text, *width, room.ellipsis),
             None => cell.text.clone(),
         };

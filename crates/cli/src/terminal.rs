@@ -17,6 +17,8 @@ pub struct Terminal {
     pub stderr: Sink,
     /// Box characters and check marks can be shown.
     pub is_utf8: bool,
+    /// Its cursor does not move: it takes plain lines, as a pipe does.
+    is_dumb: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +55,8 @@ impl From<Colour> for ColorChoice {
 
 impl Terminal {
     pub fn look(colour: Colour) -> Self {
-        let plain = is_set("NO_COLOR") || env::var("TERM").is_ok_and(|term| term == "dumb");
+        let is_dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
+        let plain = is_set("NO_COLOR") || is_dumb;
         let sink = |is_terminal: bool| {
             let has_colour = match colour {
                 Colour::Auto => is_terminal && !plain,
@@ -66,7 +69,13 @@ impl Terminal {
             stdout: sink(io::stdout().is_terminal()),
             stderr: sink(io::stderr().is_terminal()),
             is_utf8: is_utf8(),
+            is_dumb,
         }
+    }
+
+    /// Whether something can be drawn over what stands there already.
+    pub fn can_redraw(&self, sink: Sink) -> bool {
+        sink.is_terminal && !self.is_dumb
     }
 
     /// What stands for what was left out.

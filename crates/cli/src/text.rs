@@ -57,6 +57,20 @@ pub fn cut(text: &str, columns: usize, ellipsis: &str) -> String {
     short
 }
 
+/// The same, with what is left out in the middle.
+pub fn cut_middle(text: &str, columns: usize, ellipsis: &str) -> String {
+    let Some(room) = columns.checked_sub(ellipsis.width()).filter(|_| text.width() > columns) else {
+        return cut(text, columns, ellipsis);
+    };
+    let head = cut(text, room / 2, "");
+    let mut tail = text;
+    while tail.width() > room - head.width() {
+        let Some(first) = tail.chars().next() else { break };
+        tail = &tail[first.len_utf8()..];
+    }
+    format!("{head}{ellipsis}{tail}")
+}
+
 /// The text in lines of at most `columns`, broken at blanks where there are any.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
@@ -104,6 +118,14 @@ mod tests {
         assert_eq!(cut("abcdef", 5, "..."), "ab...");
         assert_eq!(cut("abcdef", 1, "..."), "");
         assert_eq!(wrap("日本語です", 4), ["日本", "語で", "す"]);
+    }
+
+    #[test]
+    fn of_a_path_both_ends_stay() {
+        assert_eq!(cut_middle("/srv/ostler/server.json", 23, "…"), "/srv/ostler/server.json");
+        assert_eq!(cut_middle("/srv/ostler/server.json", 16, "…"), "/srv/os…ver.json");
+        assert_eq!(cut_middle("日本語です/a", 8, "..."), "日.../a");
+        assert_eq!(cut_middle("abcdef", 1, "..."), "");
     }
 
     #[test]

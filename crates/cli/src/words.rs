@@ -195,8 +195,18 @@ fn ended(state: &StateName, why: Option<&FailureView>, usage: &UsageView) -> Str
     if usage.total() > 0 {
         line = format!("{line}  {}", tokens(usage));
     }
-    let why = why.map(failure).or_else(|| state.reason.as_deref().map(text::one_line));
+    let why = why.map(|why| end(&state.name, why)).or_else(|| state.reason.as_deref().map(text::one_line));
     why.map_or(line.clone(), |why| format!("{line}  {why}"))
+}
+
+/// Why a task ended in this state. What the state says already is not said again.
+pub fn end(state: &str, why: &FailureView) -> String {
+    if why.code != state {
+        return failure(why);
+    }
+    let message = text::one_line(&why.message);
+    let rest = message.strip_prefix(state).map(|rest| rest.trim_start_matches([':', ' ']).to_owned());
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(message)
 }
 
 #[cfg(test)]
@@ -267,6 +277,15 @@ mod tests {
             "a to b  x y",
         );
         check(&format!(r#"{{"type":"run_ended","run":"r",{some}}}"#), "done, and handed on  ~120 tokens");
+        for (message, shown) in [("cancelled by request", "by request"), ("wrong customer", "wrong customer")]
+        {
+            let why =
+                format!(r#""failure":{{"code":"cancelled","class":"cancelled","message":"{message}"}}"#);
+            check(
+                &format!(r#"{{"type":"task_ended","state":{{"state":"cancelled"}},{why},{none}}}"#),
+                &format!("cancelled  {shown}"),
+            );
+        }
         check(r#"{"type":"run_ready","run":"r","reason":"due"}"#, "ready: its time has come");
         check(r#"{"type":"from_the_future","x":1}"#, r#"{"type":"from_the_future","x":1}"#);
     }

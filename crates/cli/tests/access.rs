@@ -160,6 +160,73 @@ fn signs_in(up: &Up, name: &str, password: &str) -> bool {
 }
 
 #[test]
+fn a_profile_is_kept_only_if_it_can_be_used() {
+    let home = tempfile::tempdir().unwrap();
+    let here = |arguments: &[&str]| run(ostler(home.path()).args(arguments));
+    let set = |more: &[&str]| here(&[&["profile", "set"], more].concat());
+    set(&["p"]).failed(2, &["nothing is said of profile \"p\"", "--server"]);
+    set(&["p", "--server", "host:1"]).failed(2, &["not the address of a server (from --server)"]);
+    set(&["", "--server", "http://h"]).failed(2, &["can't be the name of a profile"]);
+    set(&["a b", "--server", "http://h"]).failed(2, &["white space"]);
+    set(&["p", "--namespace", "a b"]).failed(2, &["--namespace"]);
+    set(&["p", "--ca", "none.pem"]).failed(2, &["--ca none.pem: can't be read: No such file"]);
+    fs::write(home.path().join("odd.pem"), "nonsense").unwrap();
+    set(&["p", "--ca", "odd.pem"]).failed(2, &["--ca odd.pem", "certificate"]);
+    assert!(here(&["profile", "list"]).ok().is_empty(), "nothing was kept");
+    for name in ["one", "two", "three"] {
+        set(&[name, "--server", "http://127.0.0.1:9"]).ok();
+    }
+    let told = here(&["profile", "delete", "one", "xyzzy"]);
+    told.failed(2, &["there is no profile \"xyzzy\"", "`ostler profile list` lists them"]);
+    assert_eq!(told.stdout, "");
+    assert_eq!(
+        here(&["profile", "delete", "one", "three"]).ok(),
+        "profile/one deleted\nprofile/three deleted\n"
+    );
+    assert_eq!(here(&["profile", "list", "-o", "name"]).ok(), "profile/two\n");
+}
+
+#[test]
+fn profiles_that_can_not_be_read_stop_only_those_who_need_them() {
+    let fake = Fake::start(|_| ok(&json!({"items": []})));
+    let place = fake.folder().join(".config/ostler");
+    fs::create_dir_all(&place).unwrap();
+    fs::write(place.join("profiles.yaml"), "profiles:\n  a: [\n").unwrap();
+    let mending = ["ostler/profiles.yaml:", "mend ", "or remove it"];
+    // A profile would have come before the server of this folder.
+    fake.ostler(["get", "agents", "-o", "name"]).failed(2, &mending);
+    let data = fake.folder().join(".ostler");
+    let found = fake.ostler(["get", "agents", "-o", "name", "--data", data.to_str().unwrap()]);
+    assert!(found.ok().is_empty() && found.stderr.contains("profiles.yaml:"), "{found:?}");
+    fake.ostler(["get", "agents", "--profile", "a"]).failed(2, &mending);
+    fake.ostler(["profile", "set", "b", "--server", "http://127.0.0.1:9"]).failed(2, &mending);
+    run(ostler(fake.folder())
+        .args(["get", "agents", "--server", "http://127.0.0.1:9"])
+        .env("OSTLER_TOKEN", "t"))
+    .failed(6, &["nothing answers at"]);
+}
+
+#[test]
+fn the_doctor_looks_at_what_the_token_may_see() {
+    let up = Up::start();
+    let token = up.ostler(["token", "create", "shop", "--namespaces", "shop"]);
+    let told = run(ostler(up.folder()).args(["doctor", "-o", "json"]).env("OSTLER_TOKEN", token.ok().trim()));
+    let checks = told.json();
+    let verdict = |name: &str| {
+        let check = checks.as_array().unwrap().iter().find(|check| check["name"] == name);
+        check.map(|check| check["verdict"].as_str().unwrap().to_owned())
+    };
+    for (name, expected) in
+        [("token", "ok"), ("resources", "ok"), ("references", "ok"), ("queue", "ok"), ("workers", "skip")]
+    {
+        assert_eq!(verdict(name).as_deref(), Some(expected), "{name}: {checks:#}");
+    }
+    let mut elsewhere = ostler(up.folder());
+    let told = run(elsewhere.args(["doctor", "-n", "shop"]).env("OSTLER_TOKEN", token.ok().trim()));
+    assert!(told.ok().contains("not for this token"), "{told:?}");
+}
+
+#[test]
 fn a_profile_leads_to_its_server() {
     let fake = Fake::start(|_| ok(&json!({"items": []})));
     let home = tempfile::tempdir().unwrap();

@@ -106,6 +106,21 @@ fn an_edit_of_the_name_says_that_it_renames() {
     });
     let edited = edit(&fake, "sed -i 's/name: hello/name: hello2/' \"$1\"");
     assert_eq!(edited.ok(), "agent/hello renamed to hello2\n");
+    assert!(edited.stderr.contains("what names it by its old name still does"), "{edited:?}");
+}
+
+#[test]
+fn an_edit_that_leaves_something_amiss_says_so() {
+    let fake = Fake::start(|asked| {
+        let mut agent = agent("hello", 7, "Greet.");
+        if !asked.line.starts_with("GET") {
+            agent["status"] = json!({"phase": "Error", "lastError": "there is no ModelEndpoint \"nobody\""});
+        }
+        ok(&agent)
+    });
+    let edited = edit(&fake, "sed -i 's/Greet/Wave/' \"$1\"");
+    assert_eq!(edited.ok(), "agent/hello edited\n");
+    assert!(edited.stderr.contains("can't be used as it is: there is no ModelEndpoint"), "{edited:?}");
 }
 
 #[test]
@@ -266,7 +281,9 @@ fn events_of_the_server_are_shown_as_they_come() {
     child.wait().unwrap();
     assert!(
         lines[0].starts_with("TIME ")
-            && lines[1].contains("task/one.default")
+            && lines[0].contains(" NAMESPACE ")
+            && lines[1].contains(" default ")
+            && lines[1].contains(" task/one ")
             && lines[1].ends_with("well done")
     );
     assert_eq!(fake.lines()[0], "GET /v1/events/watch?namespace=*");

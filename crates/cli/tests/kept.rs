@@ -70,11 +70,27 @@ fn an_ended_task_is_run_again_under_the_next_number() {
 }
 
 #[test]
+fn what_is_run_again_may_be_otherwise() {
+    let up = Up::with_hello();
+    up.ostler(["apply", "-f", &example("template/digest.yaml")]).ok();
+    let words = ["run", "task/daily-digest", "Other", "words.", "--input", "day=Monday", "-l", "why=test"];
+    let run = up.ostler(words.into_iter().chain(["--priority", "high", "-o", "json"])).json();
+    assert_eq!(run["metadata"]["name"], "daily-digest-run-1");
+    let input = &run["spec"]["input"];
+    assert_eq!((&input["message"], &input["day"]), (&json!("Other words."), &json!("Monday")));
+    assert!(input["topic"].is_string(), "what nobody spoke of is as it was: {run}");
+    assert_eq!(
+        (&run["spec"]["priority"], &run["metadata"]["labels"]["why"]),
+        (&json!("high"), &json!("test"))
+    );
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_with_a_way_out() {
     let up = Up::with_hello();
     up.ostler(["apply", "-f", &example("template/digest.yaml")]).ok();
-    up.ostler(["run", "task/daily-digest", "Other", "words."]).failed(2, &["no place for a message"]);
-    up.ostler(["run", "task/daily-digest", "--label", "a=b"]).failed(2, &["no place for --label", "retry"]);
+    up.ostler(["run", "task/daily-digest", "--name", "x"])
+        .failed(2, &["no place for --name", "daily-digest-run-1"]);
     up.ostler(["run", "task/daily-digst"]).failed(1, &["daily-digst", "did you mean daily-digest?"]);
     up.ostler(["retry", "daily-digest"]).failed(1, &["it is a template", "ostler run task/daily-digest"]);
     up.ostler(["run", "tool/x", "hi"]).failed(2, &["tools are not given tasks", "task/NAME"]);

@@ -66,7 +66,7 @@ fn every_mistake_of_every_file_is_told_at_once() {
     assert_eq!((&files[1]["valid"], &files[1]["declares"][0]), (&true.into(), &"agent/c".into()));
     let piped = run_with(ostler(folder.path()).args(["validate", "-"]), "kind: Agnet\n");
     piped.failed(1, &["<stdin>:1:7", "did you mean \"Agent\"?"]);
-    here(&["validate", "nowhere"]).failed(1, &["can't read nowhere"]);
+    here(&["validate", "nowhere"]).failed(1, &["nowhere:1:1: can't be read"]);
     here(&["validate"]).failed(2, &["FILE"]);
 }
 

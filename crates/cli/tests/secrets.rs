@@ -45,7 +45,7 @@ fn what_stands_in_a_command_is_warned_of_and_what_can_t_be_is_refused() {
     );
     up.ostler(["secret", "set", "a", "hush-hush"]).failed(2, &["KEY=VALUE", "--from-stdin"]);
     assert!(!up.ostler(["secret", "set", "a", "hush-hush"]).stderr.contains("hush"), "it is not shown again");
-    up.ostler_with(" \n", ["secret", "set", "a", "--from-stdin"]).failed(2, &["the value of value is empty"]);
+    up.ostler_with(" \n", ["secret", "set", "a", "--from-stdin"]).failed(2, &["the value is empty"]);
     up.ostler(["secret", "set", "a", "k=***"]).failed(2, &["can't be one"]);
     up.ostler(["secret", "set", "a", "--from-file", "nowhere"]).failed(2, &["KEY=PATH"]);
     up.ostler(["secret", "set", "a", "--from-file", "k=/nowhere/at/all"]).failed(1, &["/nowhere/at/all"]);

@@ -149,3 +149,43 @@ fn a_page_and_a_graph_fit_their_terminal() {
         }
     }
 }
+
+#[test]
+fn what_happens_on_the_server_fits_its_terminal() {
+    let up = Up::with_hello();
+    let name = "a-task-with-a-name-that-is-too-long-for-eighty-columns-beside-all-the-rest";
+    up.ostler(["run", "hello", "hi", "--name", name]).ok();
+    let bin = env!("CARGO_BIN_EXE_ostler");
+    for (flags, columns) in [("", 80), ("-A", 80), ("-A", 60)] {
+        let mut shell = Command::new("sh");
+        shell.current_dir(up.folder()).env("LANG", "C.UTF-8").env("TERM", "xterm");
+        shell.args(["-c", &format!("timeout 2 '{bin}' events -w {flags} --after 1")]);
+        let seen = plain(&on_terminal(&mut shell, columns));
+        assert!(seen.contains("task/a-t") && !seen.contains(".default"), "{seen}");
+        assert_eq!(seen.contains("NAMESPACE"), flags == "-A", "{seen}");
+        let widest = seen.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(columns), "{widest} of {columns}: {seen}");
+    }
+}
+
+#[test]
+fn a_terminal_whose_cursor_does_not_move_gets_plain_lines() {
+    let up = Up::with_hello();
+    let seen = on_terminal(ostler(up.folder()).args(["run", "hello", "hi"]).env("TERM", "dumb"), 80);
+    assert!(seen.contains("step 0  model mock-1  ok") && !seen.contains('\u{1b}'), "{seen:?}");
+    let top = on_terminal(ostler(up.folder()).arg("top").env("TERM", "dumb"), 80);
+    assert!(top.contains("--once") && !top.contains('\u{1b}'), "{top:?}");
+}
+
+#[test]
+fn of_a_long_path_both_ends_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("a-folder-with-a-long-name/and-another-one-with-a-long-name");
+    std::fs::create_dir_all(deep.join(".ostler")).unwrap();
+    std::fs::write(deep.join(".ostler/server.json"), r#"{"url":"http://127.0.0.1:9","pid":1}"#).unwrap();
+    std::fs::write(deep.join(".ostler/token"), "x").unwrap();
+    let seen = plain(&on_terminal(ostler(&deep).args(["config", "show"]), 80));
+    let line = seen.lines().find(|line| line.starts_with("client.server")).unwrap();
+    assert!(line.ends_with("server.json") && line.contains('…') && line.contains(" /"), "{seen}");
+    assert!(seen.lines().all(|line| line.chars().count() <= 80), "{seen}");
+}

@@ -41,6 +41,10 @@ fn one_picture_is_plain_text() {
         assert!(text.contains(words), "no {words:?} in\n{text}");
     }
     assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let long = "a-task-with-a-name-that-is-too-long-for-eighty-columns-beside-all-the-rest";
+    up.ostler(["run", "hello", "hi", "--name", long]).ok();
+    let whole = up.ostler(["top", "--once"]);
+    assert!(whole.ok().contains(&format!("\n{long} hello ")), "{whole:?}");
     let other = up.ostler(["top", "--once", "--filter", "nobody"]);
     assert!(other.ok().contains("no task matches the filter"), "{other:?}");
 }

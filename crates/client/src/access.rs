@@ -93,7 +93,28 @@ impl TryFrom<SentUser> for UserView {
     }
 }
 
+/// What whoever asks may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantView {
+    #[serde(default)]
+    pub role: String,
+    /// None, or `*`, for all of them.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+}
+
+impl GrantView {
+    pub fn is_everywhere(&self) -> bool {
+        self.namespaces.is_empty() || self.namespaces.iter().any(|name| name == "*")
+    }
+}
+
 impl Client {
+    /// What our token lets us do.
+    pub async fn grant(&self) -> Result<GrantView, ClientError> {
+        self.read(self.request(Method::GET, &["v1", "auth", "me"])?).await
+    }
+
     /// Makes a token; the answer is the only place where it is told.
     pub async fn create_token(&self, token: &NewToken) -> Result<TokenView, ClientError> {
         self.read(self.request(Method::POST, &["v1", "tokens"])?.json(token)).await

@@ -20,7 +20,7 @@ mod transport;
 mod watch;
 mod workers;
 
-pub use access::{NewToken, NewUser, TokenView, UserChange, UserView};
+pub use access::{GrantView, NewToken, NewUser, TokenView, UserChange, UserView};
 pub use client::{Client, Health, Version};
 pub use error::{ClientError, FieldProblem, Problem};
 pub use follow::Followed;

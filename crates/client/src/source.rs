@@ -4,6 +4,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use reqwest::{Method, Response, StatusCode, header};
+use tokio::time::Instant;
 
 use crate::{
     Client, ClientError,
@@ -33,7 +34,7 @@ pub(crate) struct Source {
     /// What the next connection goes on behind.
     last_id: Option<String>,
     state: State,
-    /// Failed ones in a row.
+    /// Connections in a row that failed, or ended at once and brought nothing new.
     attempt: u32,
     had_connection: bool,
     ready: VecDeque<Message>,
@@ -42,8 +43,14 @@ pub(crate) struct Source {
 enum State {
     Connect,
     Wait(Duration),
-    Read(Box<(Response, Decoder)>),
+    Read(Box<Reading>),
     Ended,
+}
+
+struct Reading {
+    response: Response,
+    decoder: Decoder,
+    since: Instant,
 }
 
 impl Source {
@@ -104,25 +111,40 @@ impl Source {
         }
         let late = |_| ClientError::TimedOut { url: self.client.base_url().to_owned() };
         let answer = tokio::time::timeout(SILENCE, self.client.send(request)).await.map_err(late)??;
-        self.had_connection = true;
         // Nothing will come any more: the last event is behind us.
         if answer.status() == StatusCode::NO_CONTENT {
             return Ok(State::Ended);
         }
-        Ok(State::Read(Box::new((answer, Decoder::default()))))
+        if !is_event_stream(&answer) {
+            return Err(self.of_somebody_else(answer).await);
+        }
+        self.had_connection = true;
+        let (decoder, since) = (Decoder::default(), Instant::now());
+        Ok(State::Read(Box::new(Reading { response: answer, decoder, since })))
+    }
+
+    /// What answers so is no server of ours: a page to sign in at, perhaps. Its first piece tells.
+    async fn of_somebody_else(&self, mut answer: Response) -> ClientError {
+        let status = answer.status().as_u16();
+        let start = tokio::time::timeout(LONGEST_WAIT, answer.chunk()).await;
+        let start = start.ok().and_then(Result::ok).flatten().unwrap_or_default();
+        ClientError::Unexpected { status, body: String::from_utf8_lossy(&start).into_owned() }
     }
 
     /// Takes one piece of the stream. If it ends, the connection dropped.
-    async fn read(&mut self, mut reading: Box<(Response, Decoder)>) -> Result<State, ClientError> {
-        let (response, decoder) = &mut *reading;
+    async fn read(&mut self, mut reading: Box<Reading>) -> Result<State, ClientError> {
+        let Reading { response, decoder, since } = &mut *reading;
         let late = |_| ClientError::TimedOut { url: self.client.base_url().to_owned() };
         let piece = tokio::time::timeout(SILENCE, response.chunk()).await.map_err(late)?;
         let ended = || ClientError::StreamEnded { url: self.client.base_url().to_owned() };
         let bytes = piece.map_err(|error| self.client.failed(error))?.ok_or_else(ended)?;
-        self.attempt = 0;
+        if since.elapsed() > LONGEST_WAIT {
+            self.attempt = 0;
+        }
         for message in decoder.push(&bytes) {
-            if !message.id.is_empty() {
+            if !message.id.is_empty() && self.last_id.as_ref() != Some(&message.id) {
                 self.last_id = Some(message.id.clone());
+                self.attempt = 0;
             }
             if !message.data.is_empty() {
                 self.ready.push_back(message);
@@ -141,6 +163,11 @@ impl Source {
         self.state = State::Wait(wait);
         Ok(Heard::Dropped { attempt: self.attempt, wait, error })
     }
+}
+
+fn is_event_stream(answer: &Response) -> bool {
+    let content_type = answer.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    content_type.is_some_and(|it| it.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 async fn pause(wait: Duration) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Client, ClientError, Page,
@@ -86,10 +86,10 @@ impl Client {
     }
 
     /// Runs a template, or a task that has ended once more: a new task under the next number, `digest-run-3`.
-    pub async fn rerun(&self, name: &str) -> Result<TaskView, ClientError> {
-        let manifest = json!({ "apiVersion": "ostler.dev/v1", "kind": "Task", "metadata": { "name": name } });
+    /// What the manifest says beside the name is otherwise this time.
+    pub async fn rerun(&self, manifest: &Value) -> Result<TaskView, ClientError> {
         let request = self.request_in_namespace(Method::POST, &["v1", "tasks"], &[("rerun", "true")])?;
-        self.read(request.json(&manifest)).await
+        self.read(request.json(manifest)).await
     }
 
     /// What the agents of a system have sent each other for this task.

@@ -49,9 +49,9 @@ const EXAMPLES: &str = "\
 Examples:
   ostler apply -f agent.yaml
   ostler apply -f agents/ -f tools/ --dry-run
+  ostler diff -f project/                     # what would change
   ostler apply -f project/ --run
-  ostler get agents -o yaml | sed 's/gpt-4o/gpt-5/' | ostler apply -f -
-`ostler diff` shows what would change, `ostler validate` needs no server.";
+  ostler get agents -o yaml | sed 's/gpt-4o/gpt-5/' | ostler apply -f -";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let files = [arguments.files, arguments.paths].concat();
@@ -78,7 +78,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     for resource in &resources {
         match put(&client, resource, writing).await {
             Ok(done) if arguments.dry_run => app.output.data(format!("{done} (dry run)"))?,
-            Ok(done) => app.output.data(done)?,
+            Ok(done) => app.output.done(done)?,
             Err(error) if is_about_the_server(&error) => return Err(error.into()),
             Err(error) => {
                 refused += 1;

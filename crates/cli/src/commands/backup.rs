@@ -6,8 +6,9 @@ use crate::{app::App, error::CommandError, exit::Exit};
 
 /// Writes a consistent copy of the store to a file; the server goes on working
 ///
-/// The file holds every declared object, task and conversation: keep it as safe as the data folder. Secrets
-/// are not in it. `ostler up --restore FILE` starts from it.
+/// The file holds every declared object, task and conversation: keep it as safe as the data folder. Secrets are in it,
+/// sealed, and the key that opens them is not: keep a copy of `secret-key` of the data folder, or of what --secret-key-file
+/// names, apart from it. `ostler up --restore FILE` starts from it. A store in PostgreSQL is backed up with pg_dump.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -26,6 +27,11 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let Arguments { file, force } = arguments;
+    if file.as_os_str() == "-" {
+        let message = "a backup is written to a file, not to stdout";
+        return Err(CommandError::new(Exit::Usage, message)
+            .with_remedy("name a file: `ostler backup ostler.db`; ./- is one that is called so"));
+    }
     if file.is_dir() {
         return Err(CommandError::error(format!("{} is a folder", file.display())));
     }

@@ -1,5 +1,7 @@
 //! `ostler cancel`: stops a task.
 
+use ostler_client::Client;
+
 use super::each_task::each_task;
 use crate::{app::App, error::CommandError, exit::Exit};
 
@@ -23,6 +25,6 @@ Examples:
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let reason = arguments.reason.as_deref();
-    each_task(app, &arguments.tasks, "cancelled", async |client, task| client.cancel(task, reason).await)
-        .await
+    let cancel = async |client: &Client, task: &str| client.cancel(task, reason).await.map(Some);
+    each_task(app, &arguments.tasks, "cancelled", cancel).await
 }

@@ -97,7 +97,7 @@ fn table(rows: Vec<Row>) -> Table {
             Some(_) => Cell::toned(format!("{setting}{MARK}"), Tone::Bad),
             None => setting.into(),
         };
-        table.row([setting, value.unwrap_or_default().into(), from.into()]);
+        table.row([setting, Cell::path(value.unwrap_or_default()), Cell::path(from)]);
     }
     table
 }

@@ -72,7 +72,7 @@ pub async fn drain(arguments: DrainArguments, app: &App) -> Result<Exit, Command
             Last::Unknown(error) if error.may_pass() => silent(name, &error, &arguments.timeout),
             Last::Unknown(error) => error.into(),
         })?;
-        app.output.data(format!("worker/{name} drained"))?;
+        app.output.done(format!("worker/{name} drained"))?;
     }
     Ok(Exit::Ok)
 }
@@ -144,7 +144,7 @@ async fn decide(
     for name in workers {
         let worker = client.decide(name, decision).await;
         let worker = or_explain(client, Kind::Worker, name, worker).await?;
-        app.output.data(format!("worker/{} {word}", worker.metadata.name))?;
+        app.output.done(format!("worker/{} {word}", worker.metadata.name))?;
     }
     Ok(Exit::Ok)
 }

@@ -39,7 +39,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 
     /// Those of the kind with these labels: team=a,tier!=test,owner,!old
-    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "files")]
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "files", value_parser = super::selector)]
     selector: Option<String>,
 
     /// All of the kind in the namespace
@@ -66,13 +66,13 @@ Examples:
   ostler delete -f project/
   ostler delete agents -l team=sales --dry-run
   ostler delete tools --all -n playground
-  ostler delete task/daily-digest             a template, or a task that has ended
+  ostler delete task/daily-digest        # a template, or a task that has ended
   ostler delete tasks --templates --all";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
     let condemned = match arguments.files.is_empty() {
-        true => condemned(&arguments, &client).await?,
+        true => condemned(&arguments, &client, app).await?,
         false => declared(&arguments, app)?,
     };
     if condemned.is_empty() {
@@ -113,15 +113,22 @@ async fn delete(
     };
     match done {
         Ok(()) if arguments.dry_run => app.output.data(format!("{title} deleted (dry run)")),
-        Ok(()) => app.output.data(format!("{title} deleted")),
+        Ok(()) => app.output.done(format!("{title} deleted")),
         Err(error) if arguments.ignore_not_found && error.code() == Some("not_found") => Ok(()),
         Err(error) => Err(missing::explain(client, target.kind, name, error).await),
     }
 }
 
 /// Those that were named, or that a label or `--all` stands for.
-async fn condemned(arguments: &Arguments, client: &Client) -> Result<Vec<(String, Target)>, CommandError> {
-    let wanted = targets(&arguments.what)?;
+async fn condemned(
+    arguments: &Arguments,
+    client: &Client,
+    app: &App,
+) -> Result<Vec<(String, Target)>, CommandError> {
+    let wanted = match targets(&arguments.what) {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(missing::explain_kind(app, &arguments.what, error).await),
+    };
     let is_many = arguments.all || arguments.selector.is_some();
     let home = client.namespace().to_owned();
     match &wanted[..] {

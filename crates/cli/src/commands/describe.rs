@@ -32,7 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   ostler describe agent hello
   ostler describe task/report worker/gpu-1
-`ostler get KIND NAME -o yaml` prints the same for programs.";
+  ostler get agent hello -o yaml              # the same for programs";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;

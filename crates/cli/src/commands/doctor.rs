@@ -11,8 +11,8 @@ use crate::{app::App, error::CommandError, exit::Exit, format::Plain, paint::Ton
 
 /// Checks what may be wrong: the server, the token, the data folder, secrets, workers, tasks
 ///
-/// Each check is ok, a warning or a failure, with what to do about it. Ends with 1 if something failed; warnings alone
-/// end with 0.
+/// Each check is ok, a warning or a failure, with what to do about it. What the token may not see is skipped: with one for
+/// some namespaces, that of -n is looked at. Ends with 1 if something failed; warnings alone end with 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -42,6 +42,8 @@ pub enum Verdict {
     Ok,
     Warn,
     Fail,
+    /// It was not looked at.
+    Skip,
 }
 
 impl Check {
@@ -55,6 +57,16 @@ impl Check {
 
     pub fn fail(name: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name, verdict: Verdict::Fail, found: found.into(), remedy: Some(remedy.into()) }
+    }
+
+    /// What the token may not see is neither well nor wrong.
+    pub fn skip(name: &'static str) -> Self {
+        Self { name, verdict: Verdict::Skip, found: "not for this token".into(), remedy: None }
+    }
+
+    /// The same where that is what went wrong, or a failure. The token itself is one that the server takes.
+    fn unseen(name: &'static str, error: CommandError) -> Self {
+        if error.exit() == Exit::Unauthorized { Self::skip(name) } else { Self::of_error(name, error) }
     }
 
     /// A failure, in the words that a command would have had for it.
@@ -80,7 +92,11 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
     let (n_warn, n_fail) = (count(Verdict::Warn), count(Verdict::Fail));
     if arguments.output == Plain::Table {
-        app.output.note(format!("{} ok, {n_warn} to look at, {n_fail} failed", count(Verdict::Ok)));
+        let skipped = match count(Verdict::Skip) {
+            0 => String::new(),
+            n_skip => format!(", {n_skip} not for this token"),
+        };
+        app.output.note(format!("{} ok, {n_warn} to look at, {n_fail} failed{skipped}", count(Verdict::Ok)));
     }
     Ok(if n_fail == 0 { Exit::Ok } else { Exit::Error })
 }
@@ -90,6 +106,7 @@ fn show(app: &App, check: &Check) -> Result<(), CommandError> {
         Verdict::Ok => ("ok  ", Tone::Good),
         Verdict::Warn => ("warn", Tone::Pending),
         Verdict::Fail => ("fail", Tone::Bad),
+        Verdict::Skip => ("skip", Tone::Quiet),
     };
     let paint = app.output.paint();
     let columns = app.output.room().map_or(100, |room| room.columns);

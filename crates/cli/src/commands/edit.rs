@@ -19,7 +19,7 @@ use crate::{
     exit::Exit,
     kind_words::KindWords,
     paint::Paint,
-    unified,
+    text, unified,
 };
 
 /// Opens a declared object in an editor; puts it back when you are done
@@ -42,7 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   ostler edit agent hello
   EDITOR='code --wait' ostler edit tool/lookup
-  ostler edit task/daily-digest               a template";
+  ostler edit task/daily-digest               # a template";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let target = Target::new(&arguments.kind, arguments.name)?;
@@ -91,11 +91,14 @@ async fn talk(
         };
         match store(client, target.kind, name, &manifest).await {
             Ok(stored) => {
-                let outcome = match name_of(&stored) {
-                    same if same == name => format!("{} edited", target.title()),
-                    other => format!("{} renamed to {other}", target.title()),
+                let is_renamed = name_of(&stored) != name;
+                let outcome = match is_renamed {
+                    false => format!("{} edited", target.title()),
+                    true => format!("{} renamed to {}", target.title(), name_of(&stored)),
                 };
-                return app.output.data(outcome);
+                app.output.data(outcome)?;
+                note_what_is_left(&stored, is_renamed, app);
+                return Ok(());
             }
             Err(error) => reconsider(client, target.kind, name, session, error).await?,
         }
@@ -107,7 +110,7 @@ fn read(kind: Kind, file: &str, text: &str) -> Result<Value, Vec<String>> {
     let resources = ostler_spec::parse(file, text).map_err(below_its_words)?;
     match &resources[..] {
         [one] if one.kind() == kind => serde_json::to_value(one).map_err(|error| vec![error.to_string()]),
-        [one] => Err(vec![format!("it is a {} now, expected a {kind}", one.kind())]),
+        [one] => Err(vec![format!("its kind is {} now, expected {kind}", one.kind())]),
         several => Err(vec![format!("there are {} objects in it, expected one", several.len())]),
     }
 }
@@ -119,6 +122,18 @@ fn below_its_words(mut problems: Vec<Problem>) -> Vec<String> {
         location.line += further;
     }
     problems.iter().map(ToString::to_string).collect()
+}
+
+/// It is stored, and yet something may be left to do.
+fn note_what_is_left(stored: &Value, is_renamed: bool, app: &App) {
+    let status = |field: &str| stored.pointer(&format!("/status/{field}")).and_then(Value::as_str);
+    if status("phase") == Some("Error") {
+        let why = status("lastError").unwrap_or("its status doesn't say why");
+        app.output.note(format!("note: it can't be used as it is: {}", text::one_line(why)));
+    }
+    if is_renamed {
+        app.output.note("note: what names it by its old name still does; `ostler doctor` finds that");
+    }
 }
 
 async fn store(client: &Client, kind: Kind, name: &str, manifest: &Value) -> Result<Value, ClientError> {

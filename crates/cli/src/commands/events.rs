@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use ostler_client::{Client, EventView, Followed};
 use ostler_spec::Kind;
 
-use super::missing::or_explain;
+use super::{missing::or_explain, target};
 use crate::{
     app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, format::Plain, paint::Tone, text,
     words,
@@ -45,15 +45,17 @@ Examples:
   ostler events hello-world
   ostler events hello-world -f -o json | jq .body.type
   ostler events hello-world --after 12
-  ostler events -w                       what happens in the namespace
+  ostler events -w                       # what happens in the namespace
   ostler events -w -A -o json";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    let client = app.client()?;
     let Arguments { task, follow, all_namespaces, after, output: format } = arguments;
+    let task = task.map(|task| target::task(&task)).transpose()?;
+    let client = app.client()?;
     let Some(task) = task else {
         let client = if all_namespaces { client.in_namespace("*") } else { client };
-        return server::watch(app, &client, after, format).await;
+        let look = server::Look { after, format, with_namespace: all_namespaces };
+        return server::watch(app, &client, &look).await;
     };
     let printer = Printer { app, format };
     if follow {

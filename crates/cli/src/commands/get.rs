@@ -4,13 +4,13 @@ mod columns;
 mod watch;
 
 use ostler_client::Client;
-use ostler_spec::Kind;
+use ostler_spec::{Kind, KindInfo, kinds};
 use serde_json::Value;
 
 use super::{
-    listing::{self, Listed, Listing, name_of},
+    listing::{self, COUNTED, Listed, Listing, name_of, there_are_more},
     missing,
-    target::{Target, targets},
+    target::{Target, is_namespaces, targets},
 };
 use crate::{
     app::App,
@@ -34,7 +34,7 @@ pub use columns::phase_tone;
 /// --templates. Sessions are those that a manifest declares: conversations that somebody began, which need no manifest,
 /// are listed with --live.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = with_kinds())]
 pub struct Arguments {
     /// A kind and perhaps names, or kind/name, several of them
     #[arg(value_name = "KIND [NAME]", required = true, value_parser = KindWords, hide_possible_values = true)]
@@ -45,7 +45,7 @@ pub struct Arguments {
     output: Format,
 
     /// Only those with these labels: team=a,tier!=test,owner,!old
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = super::selector)]
     selector: Option<String>,
 
     /// Of tasks, the templates
@@ -75,24 +75,55 @@ Examples:
   ostler get agent hello -o yaml
   ostler get agent/hello model/mock
   ostler get tasks -A -o wide
-  ostler get tasks -l team=sales,!draft -w
+  ostler get tasks -l 'team=sales,!draft' -w
   ostler get tasks --templates
   ostler get sessions --live
   ostler get tasks -o json | jq -r '.[].status.state'";
 
+/// The examples, and below them every kind with its shorter words.
+fn with_kinds() -> String {
+    let widest = kinds().map(|info| info.plural.len()).max().unwrap_or_default();
+    let line = |info: &KindInfo| {
+        let line = format!("  {:widest$}  {}", info.plural, info.short_names.join(", "));
+        format!("{}\n", line.trim_end())
+    };
+    let list: String = kinds().map(line).collect();
+    format!("{EXAMPLES}\n\nKinds, and shorter words for them:\n{}", list.trim_end_matches('\n'))
+}
+
 const TASKS: usize = 100;
 
+/// What can be listed and is no kind.
+enum Other {
+    All,
+    Namespaces,
+}
+
+impl Other {
+    fn read(what: &[String]) -> Option<Self> {
+        match what {
+            [word] if word == "all" => Some(Other::All),
+            [word] if is_namespaces(word) => Some(Other::Namespaces),
+            _ => None,
+        }
+    }
+}
+
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let other = Other::read(&arguments.what);
+    if arguments.watch && other.is_some() {
+        let message = format!("{:?} is no kind, and is not watched", arguments.what[0]);
+        return Err(CommandError::new(Exit::Usage, message)
+            .with_remedy("-w watches one kind, or one object: `ostler get agents -w`"));
+    }
     let mut client = app.client()?;
     if arguments.all_namespaces {
         client = client.in_namespace("*");
     }
-    match &arguments.what[..] {
-        [word] if word == "all" => return everything(&arguments, &client, app).await,
-        [word] if matches!(word.as_str(), "namespaces" | "namespace" | "ns") => {
-            return namespaces(&arguments, &client, app).await;
-        }
-        _ => {}
+    match other {
+        Some(Other::All) => return everything(&arguments, &client, app).await,
+        Some(Other::Namespaces) => return namespaces(&arguments, &client, app).await,
+        None => {}
     }
     let wanted = match targets(&arguments.what) {
         Ok(wanted) => wanted,
@@ -127,7 +158,8 @@ async fn some(
     }
     show(app, listing.kind(), &items, arguments, false)?;
     if has_more {
-        app.output.note(format!("there are more; --limit {} shows them", items.len().saturating_mul(10)));
+        let counted = listing::list(client, listing, selector, items.len() + COUNTED).await?;
+        app.output.note(there_are_more(counted.items.len(), counted.has_more));
     }
     Ok(true)
 }
@@ -158,7 +190,7 @@ async fn several(
     app: &App,
 ) -> Result<Exit, CommandError> {
     let mut groups: Vec<(Kind, Vec<Value>)> = Vec::new();
-    let mut missing = None;
+    let mut exit = Exit::Ok;
     for Target { kind, name } in wanted {
         match client.get(*kind, name.as_deref().unwrap_or_default()).await {
             Ok(object) => match groups.iter_mut().find(|(known, _)| known == kind) {
@@ -167,8 +199,9 @@ async fn several(
             },
             // The others are shown all the same.
             Err(error) if wanted.len() > 1 && error.code() == Some("not_found") => {
-                app.output.note(error.to_string());
-                missing = Some(Exit::Error);
+                let name = name.as_deref().unwrap_or_default();
+                app.output.tell(&missing::explain(client, *kind, name, error).await);
+                exit = Exit::Error;
             }
             Err(error) => {
                 return Err(missing::explain(client, *kind, name.as_deref().unwrap_or_default(), error).await);
@@ -176,7 +209,7 @@ async fn several(
         }
     }
     show_groups(app, &groups, wanted.len(), arguments)?;
-    Ok(missing.unwrap_or(Exit::Ok))
+    Ok(exit)
 }
 
 fn show_groups(

@@ -8,7 +8,11 @@ use std::{
 
 use clap::ValueEnum;
 
-use crate::{app::App, error::CommandError, exit::Exit};
+use crate::{
+    app::App,
+    error::{CommandError, place_remedy},
+    exit::Exit,
+};
 
 /// Makes a project to begin with: manifests that run at once, with comments that explain them
 ///
@@ -64,12 +68,12 @@ impl Template {
         let whole = shell_word(folder);
         let mut commands = vec![
             format!("ostler validate {whole}"),
-            "ostler up                    in another terminal".to_owned(),
+            "ostler up                    # in another terminal".to_owned(),
         ];
         match self {
             Template::Agent | Template::Pipeline => commands.push(format!("ostler apply -f {whole} --run")),
             Template::Tool => commands.extend([
-                format!("python3 {}   in a third one", shell_word(&folder.join("tool.py"))),
+                format!("python3 {}   # in a third one", shell_word(&folder.join("tool.py"))),
                 format!("ostler apply -f {whole}"),
                 "ostler run clerk \"Lisbon\"".to_owned(),
             ]),
@@ -78,9 +82,10 @@ impl Template {
     }
 }
 
-/// A path as a shell reads it, in quotes where it has to be.
+/// A path as a shell reads it, in quotes where it has to be, and not as a flag.
 fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
+    let path = if path.starts_with('-') { format!("./{path}").into() } else { path };
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
     match !path.is_empty() && path.chars().all(is_plain) {
         true => path.into_owned(),
@@ -90,6 +95,10 @@ fn shell_word(path: &Path) -> String {
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let Arguments { folder, template } = arguments;
+    if folder.exists() && !folder.is_dir() {
+        return Err(CommandError::error(format!("{} is a file, and no folder", folder.display()))
+            .with_remedy("name another place: `ostler init FOLDER`"));
+    }
     let name = project_name(&folder);
     let files: Vec<(PathBuf, String)> = template
         .files()
@@ -102,7 +111,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     refuse_to_overwrite(&files)?;
     for (path, text) in &files {
         write(path, text)?;
-        app.output.data(format!("{} written", path.display()))?;
+        app.output.done(format!("{} written", path.display()))?;
     }
     app.output.note(format!("{} says how to go on, or at once:", folder.join("README.md").display()));
     template.commands(&folder).iter().for_each(|command| app.output.note(format!("  {command}")));
@@ -128,7 +137,11 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
         OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
     };
     written().map_err(|error: std::io::Error| {
-        CommandError::error(format!("can't write {}: {error}", path.display()))
+        let told = CommandError::error(format!("can't write {}: {error}", path.display()));
+        match place_remedy(&error) {
+            Some(remedy) => told.with_remedy(remedy),
+            None => told,
+        }
     })
 }
 
@@ -152,6 +165,11 @@ mod tests {
         let agent = Template::Agent.commands(Path::new("hello"));
         assert_eq!(agent.last().map(String::as_str), Some("ostler apply -f hello --run"));
         assert_eq!(shell_word(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(shell_word(Path::new("-dash")), "./-dash");
+        for line in tool.iter().chain(&agent) {
+            let (command, remark) = line.split_once("   ").unwrap_or((line, ""));
+            assert!(remark.is_empty() || remark.trim_start().starts_with("# "), "{command:?} {remark:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::{
 use crate::{app::App, clock, error::CommandError, exit::Exit, follow::keep_trying, paint::Tone, words};
 
 /// Prints the log of a task, or of an agent's last tasks
+///
+/// Long texts are shortened, in a pipe too: the whole answer is in `ostler get task NAME -o yaml`, what agents told each
+/// other in `ostler events NAME -o json`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -28,7 +31,7 @@ Examples:
   ostler logs hello-world
   ostler logs -f hello-world
   ostler logs agent/hello
-`ostler events` prints the same log for programs.";
+  ostler events hello-world -o json           # the same log for programs";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;

@@ -62,10 +62,15 @@ pub async fn or_offer<T>(
     };
     if error.code() == Some("not_found") && client.get(other, name).await.is_ok() {
         let word = other.singular();
-        let remedy = format!("there is a {word} of that name: `ostler {command} {word}/{name}`");
+        let a = article(&word);
+        let remedy = format!("there is {a} {word} of that name: `ostler {command} {word}/{name}`");
         return Err(CommandError::from(error).with_remedy(remedy));
     }
     Err(explain(client, kind, name, error).await)
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// A word that is no kind may be the name of something: what to write then, where one kind alone has it.
@@ -87,7 +92,7 @@ pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String
     if kinds == [Kind::Task] && is_template(client, name).await {
         return Some(format!("it is a template, which others are made from: `ostler run task/{name}`"));
     }
-    if here.iter().any(|(_, found)| found == name) {
+    if here.iter().any(|known| known.name == name) {
         return None;
     }
     if kinds == [Kind::Session] && is_conversation(client, name).await {
@@ -96,24 +101,58 @@ pub async fn meant(client: &Client, kinds: &[Kind], name: &str) -> Option<String
                 .to_owned(),
         );
     }
-    let words: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
-    let lists = format!("`ostler get {}` lists them", words.first()?);
-    let found = here.iter().map(|(_, found)| found.as_str());
-    if let Some(near) = suggest::nearest(name, found) {
-        return Some(format!("did you mean {near}? {lists}"));
+    let found = here.iter().map(|known| known.name.as_str());
+    if let Some(near) = suggest::nearest(name, found)
+        && let Some(known) = here.iter().find(|known| known.name == near)
+    {
+        return Some(format!("did you mean {}? {}", known.title(kinds), lists([known.kind])));
     }
     // Those who are not let in elsewhere are not told what is there.
     let everywhere = names(&client.clone().in_namespace("*"), kinds).await.unwrap_or_default();
     let namespace = client.namespace();
-    if let Some((home, _)) = everywhere.iter().find(|(_, found)| found == name) {
+    if let Some(Known { namespace: home, .. }) = everywhere.iter().find(|known| known.name == name) {
         return Some(format!("it is in namespace {home}: -n {home}"));
     }
-    match here.is_empty() {
-        true => {
-            Some(format!("there are no {} in namespace {namespace}; {}", words.join(" or "), first(kinds)))
-        }
-        false => Some(lists),
+    if here.is_empty() {
+        let words = kinds.iter().map(|kind| kind.plural()).collect::<Vec<_>>().join(" or ");
+        return Some(format!("there are no {words} in namespace {namespace}; {}", first(kinds)));
     }
+    let has_some = |kind: &Kind| here.iter().any(|known| known.kind == *kind);
+    Some(lists(kinds.iter().copied().filter(has_some)))
+}
+
+/// Something of a kind that was looked through.
+struct Known {
+    kind: Kind,
+    namespace: String,
+    name: String,
+}
+
+impl Known {
+    /// Its name; with its kind where that is not the first that is thought of.
+    fn title(&self, kinds: &[Kind]) -> String {
+        match kinds.first() == Some(&self.kind) {
+            true => self.name.clone(),
+            false => format!("{}/{}", word(self.kind), self.name),
+        }
+    }
+}
+
+/// As people call one of them: what is long has a shorter word.
+fn word(kind: Kind) -> String {
+    if kind == Kind::AgentSystem { "system".to_owned() } else { kind.singular() }
+}
+
+/// `ostler get agents` lists them.
+fn lists(kinds: impl IntoIterator<Item = Kind>) -> String {
+    let command = |kind| match kind {
+        Kind::Secret => "`ostler secret list`".to_owned(),
+        Kind::AgentSystem => "`ostler get systems`".to_owned(),
+        other => format!("`ostler get {}`", other.plural()),
+    };
+    let commands: Vec<String> = kinds.into_iter().map(command).collect();
+    let verb = if commands.len() == 1 { "lists" } else { "list" };
+    format!("{} {verb} them", commands.join(" and "))
 }
 
 async fn is_template(client: &Client, name: &str) -> bool {
@@ -142,12 +181,13 @@ fn first(kinds: &[Kind]) -> &'static str {
         [Kind::Task] => "`ostler run AGENT MESSAGE` makes one",
         [Kind::Session] => "conversations, which no manifest declares, are in `ostler get sessions --live`",
         [Kind::Worker] => "`ostler worker` starts one",
+        [Kind::Secret] => "`ostler secret set NAME` keeps one, `ostler secret list` lists them",
         _ => "`ostler apply -f FILE` declares one",
     }
 }
 
-/// Namespace and name of each.
-async fn names(client: &Client, kinds: &[Kind]) -> Option<Vec<(String, String)>> {
+/// All of these kinds that a near name is looked for among.
+async fn names(client: &Client, kinds: &[Kind]) -> Option<Vec<Known>> {
     let mut names = Vec::new();
     for kind in kinds {
         // Workers are few, and told at once.
@@ -157,7 +197,11 @@ async fn names(client: &Client, kinds: &[Kind]) -> Option<Vec<(String, String)>>
         if *kind == Kind::Task {
             found.extend(client.templates(&request).await.ok()?.items);
         }
-        names.extend(found.iter().map(|it| (namespace_of(it).to_owned(), name_of(it).to_owned())));
+        names.extend(found.iter().map(|it| Known {
+            kind: *kind,
+            namespace: namespace_of(it).to_owned(),
+            name: name_of(it).to_owned(),
+        }));
     }
     Some(names)
 }

@@ -1,11 +1,15 @@
 //! `ostler profile`: servers by name.
 
-use clap::Subcommand;
+use std::path::Path;
+
+use clap::{Subcommand, builder::NonEmptyStringValueParser};
+use ostler_client::Client;
 use serde::Serialize;
 
 use crate::{
     app::App,
-    error::CommandError,
+    config::Written,
+    error::{CommandError, with_causes},
     exit::Exit,
     format::Format,
     input,
@@ -27,8 +31,10 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  ostler token create laptop --role writer | ostler profile set prod --server https://ostler.example --token-stdin
-  ostler profile set ci --server https://ostler.example --token-env CI_TOKEN --namespace staging
+  ostler token create laptop --role writer | ostler profile set prod \\
+      --server https://ostler.example --token-stdin
+  ostler profile set ci --server https://ostler.example --token-env CI_TOKEN \\
+      --namespace staging
   ostler profile use prod
   ostler get tasks --profile ci";
 
@@ -61,18 +67,18 @@ struct SetArguments {
     token_stdin: bool,
 
     /// The variable that holds its token
-    #[arg(long, value_name = "VARIABLE")]
+    #[arg(long, value_name = "VARIABLE", value_parser = NonEmptyStringValueParser::new())]
     token_env: Option<String>,
 
     /// A file with who vouches for the server, in PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     ca: Option<String>,
 }
 
 /// Makes a profile the one that counts; without a name, none
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  ostler profile use prod\n  ostler profile use           none: back to the server of this folder"
+    after_help = "Examples:\n  ostler profile use prod\n  ostler profile use           # none: back to the server of this folder"
 )]
 struct UseArguments {
     #[arg(value_name = "PROFILE")]
@@ -108,7 +114,12 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
             list(app, &profiles, arguments.output)?;
             return Ok(Exit::Ok);
         }
-        Command::Set(arguments) => set(app, &mut profiles, arguments)?,
+        Command::Set(arguments) => {
+            let done = set(app, &mut profiles, arguments)?;
+            profiles.write(&path)?;
+            app.output.done(done.line)?;
+            done.note.iter().for_each(|note| app.output.note(note));
+        }
         Command::Use(UseArguments { name }) => {
             if let Some(name) = &name {
                 profiles.get(name)?;
@@ -117,22 +128,26 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
                 .as_deref()
                 .map_or("no profile is in use".to_owned(), |name| format!("profile/{name} in use"));
             profiles.current = name;
-            app.output.data(word)?;
+            profiles.write(&path)?;
+            app.output.done(word)?;
         }
         Command::Delete(DeleteArguments { names }) => {
-            for name in &names {
-                profiles.get(name)?;
-                profiles.profiles.remove(name);
-                profiles.current = profiles.current.filter(|current| current != name);
-                app.output.data(format!("profile/{name} deleted"))?;
-            }
+            profiles.forget(&names)?;
+            profiles.write(&path)?;
+            names.iter().try_for_each(|name| app.output.done(format!("profile/{name} deleted")))?;
         }
     }
-    profiles.write(&path)?;
     Ok(Exit::Ok)
 }
 
-fn set(app: &App, profiles: &mut Profiles, arguments: SetArguments) -> Result<(), CommandError> {
+/// What to say once it is kept.
+struct Done {
+    line: String,
+    note: Option<String>,
+}
+
+fn set(app: &App, profiles: &mut Profiles, arguments: SetArguments) -> Result<Done, CommandError> {
+    check(&arguments, &app.written)?;
     let SetArguments { name, token_stdin, token_env, ca } = arguments;
     let is_new = !profiles.profiles.contains_key(&name);
     let profile = profiles.profiles.entry(name.clone()).or_default();
@@ -158,9 +173,30 @@ fn set(app: &App, profiles: &mut Profiles, arguments: SetArguments) -> Result<()
     if ca.is_some() {
         profile.ca = ca;
     }
-    app.output.data(format!("profile/{name} {}", if is_new { "created" } else { "configured" }))?;
-    if profiles.current.is_none() {
-        app.output.note(format!("`ostler profile use {name}` lets it count where none is named"));
+    let line = format!("profile/{name} {}", if is_new { "created" } else { "configured" });
+    let note = || format!("`ostler profile use {name}` lets it count where none is named");
+    Ok(Done { line, note: profiles.current.is_none().then(note) })
+}
+
+/// Nothing is kept that no command could use.
+fn check(arguments: &SetArguments, written: &Written) -> Result<(), CommandError> {
+    let SetArguments { name, token_stdin, token_env, ca } = arguments;
+    let odd = |why| CommandError::new(Exit::Usage, format!("{name:?} can't be the name of a profile: {why}"));
+    ostler_spec::check_namespace(name).map_err(odd)?;
+    let says_nothing = written.server.is_none() && written.namespace.is_none() && ca.is_none();
+    if says_nothing && !token_stdin && token_env.is_none() {
+        let message = format!("nothing is said of profile {name:?}");
+        return Err(CommandError::new(Exit::Usage, message)
+            .with_remedy("give --server, --namespace, --token-stdin, --token-env or --ca"));
+    }
+    written.check()?;
+    if let Some(ca) = ca {
+        let unfit = |why| CommandError::new(Exit::Usage, format!("--ca {ca}: {why}"));
+        let certificates = input::text_of(Path::new(ca));
+        let certificates = certificates.map_err(|why| unfit(format!("can't be read: {why}")))?;
+        // Over http nobody would look at them.
+        let vouched = Client::trusting("https://localhost", "", Some(certificates.as_bytes()));
+        vouched.map_err(|error| unfit(with_causes(&error)))?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `ostler release`: lets a quarantined task go on.
 
+use ostler_client::Client;
+
 use super::each_task::each_task;
 use crate::{app::App, error::CommandError, exit::Exit};
 
@@ -10,7 +12,7 @@ use crate::{app::App, error::CommandError, exit::Exit};
 /// server can't read. `ostler get task NAME -o yaml` says why it waits.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  ostler release nightly-report\n  ostler cancel nightly-report        rather end it"
+    after_help = "Examples:\n  ostler release nightly-report\n  ostler cancel nightly-report        # rather end it"
 )]
 pub struct Arguments {
     /// The tasks, by name or uid
@@ -19,5 +21,6 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
-    each_task(app, &arguments.tasks, "released", async |client, task| client.release(task).await).await
+    let release = async |client: &Client, task: &str| client.release(task).await.map(Some);
+    each_task(app, &arguments.tasks, "released", release).await
 }

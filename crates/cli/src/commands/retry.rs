@@ -5,6 +5,7 @@ use ostler_spec::Kind;
 use super::{
     missing::or_explain,
     run::{Format, key_value, watch},
+    target,
 };
 use crate::{app::App, error::CommandError, exit::Exit};
 
@@ -35,10 +36,11 @@ Examples:
   ostler retry report-1 --set quarter=Q4";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let name = target::task(&arguments.task)?;
     let client = app.client()?;
     let input = arguments.set.into_iter().collect();
-    let task = client.retry(&arguments.task, &input).await;
-    let task = or_explain(&client, Kind::Task, &arguments.task, task).await?;
+    let task = client.retry(&name, &input).await;
+    let task = or_explain(&client, Kind::Task, &name, task).await?;
     if arguments.follow {
         return watch(app, &client, &task, arguments.output).await;
     }

@@ -44,10 +44,15 @@ pub fn age(time: Option<&str>, now_ms: i64) -> String {
 /// Days too: `30d`.
 pub fn lifetime(text: &str) -> Result<GoDuration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
-    match days {
+    let lasts = match days {
         Some(days) => Ok(GoDuration::from_secs(days.saturating_mul(24 * 60 * 60))),
         None => text.parse().map_err(|_| "expected days such as 30d, or a duration such as 12h".to_owned()),
-    }
+    };
+    // It would be over before anybody has read it.
+    lasts.and_then(|lasts: GoDuration| match lasts.is_zero() {
+        true => Err("expected a duration longer than 0s".to_owned()),
+        false => Ok(lasts),
+    })
 }
 
 #[cfg(test)]
@@ -58,6 +63,6 @@ mod tests {
     fn lifetimes_are_days_or_durations() {
         assert_eq!(lifetime("2d").unwrap(), GoDuration::from_secs(172_800));
         assert_eq!(lifetime("90m").unwrap(), GoDuration::from_secs(5400));
-        assert!(lifetime("soon").is_err());
+        assert!(lifetime("soon").is_err() && lifetime("0d").is_err() && lifetime("0s").is_err());
     }
 }

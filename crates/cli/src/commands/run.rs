@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use ostler_client::{Client, ClientError, CreatedTask, TaskView};
+use ostler_client::{Client, ClientError, CreatedTask, FieldProblem, TaskView};
 use ostler_spec::{GoDuration, Kind};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use crate::{
 /// Gives an agent or a system something to do, and follows it live
 ///
 /// task/NAME runs what a template declares, or once more what a task that has ended was asked for: a new task under the
-/// next number, NAME-run-1 and so on. It says itself what is to be done, so there is no message.
+/// next number, NAME-run-1 and so on. A message, --input and the rest say what is to be otherwise this time.
 ///
 /// On a terminal each step shows as it happens. In a pipe, progress goes to stderr as plain lines and the
 /// agent's answer alone to stdout. Ctrl-C leaves the task running.
@@ -52,11 +52,11 @@ pub struct Arguments {
     priority: Option<Priority>,
 
     /// Give up after this long, counted from now: 30s, 5m, 1h30m
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = super::some_time)]
     deadline: Option<GoDuration>,
 
     /// What to call the task; without it, a name is made up
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::name)]
     name: Option<String>,
 
     /// Print the task's name and leave it to itself
@@ -87,8 +87,9 @@ Examples:
   ostler run hello \"Say hello to the world.\"
   ostler run hello Say it again --session greetings
   git diff | ostler run reviewer - > review.md
-  ostler run system/report --input topic=sales --input quarter=Q3 --deadline 10m --label team=sales
-  ostler run task/daily-digest
+  ostler run system/report --input topic=sales --input quarter=Q3 \\
+      --deadline 10m --label team=sales
+  ostler run task/daily-digest --input day=Monday
   task=$(ostler run -d hello \"Later.\") && ostler logs -f \"$task\"";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
@@ -129,18 +130,37 @@ async fn anew(
             }
             Ok(task)
         }
-        Err(error) => Err(explain(client, subject, error).await),
+        Err(error) => match &arguments.name {
+            Some(name) if error.code() == Some("conflict") => {
+                Err(CommandError::from(error).with_remedy(name_taken(name)))
+            }
+            _ => Err(explain(client, subject, error).await),
+        },
     }
 }
 
-/// What a template or an ended task says is run as it stands there.
+/// Two requests can't have one name.
+fn name_taken(name: &str) -> String {
+    format!(
+        "it is another request, as `ostler describe task/{name}` tells: choose another --name, or leave it out and one is \
+         made up"
+    )
+}
+
+/// What a template or an ended task says is run, but for what is said otherwise here.
 async fn again(client: &Client, arguments: &Arguments, name: &str) -> Result<TaskView, CommandError> {
-    if let Some(word) = arguments.own_word() {
-        let message = format!("task/{name} says itself what is to be done, so there is no place for {word}");
+    if arguments.name.is_some() {
+        let message = format!("task/{name} is run under its next number, so there is no place for --name");
         return Err(CommandError::new(Exit::Usage, message)
-            .with_remedy("`ostler retry TASK --set KEY=VALUE` asks for a task again with other input"));
+            .with_remedy(format!("leave --name out: the new task is called {name}-run-1 or the like")));
     }
-    or_explain(client, Kind::Task, name, client.rerun(name).await).await
+    let message = message(&arguments.message)?;
+    let mut manifest = manifest(arguments, None, message.as_deref());
+    manifest["metadata"]["name"] = json!(name);
+    match client.rerun(&manifest).await {
+        Err(error) if is_about_flags(&error) => Err(by_flags(&error)),
+        task => or_explain(client, Kind::Task, name, task).await,
+    }
 }
 
 /// Follows the task to its end and prints what it gave.
@@ -173,22 +193,6 @@ pub async fn watch(
     match Exit::of_task(&ended.state.name) {
         Exit::Ok => Ok(Exit::Ok),
         exit => Err(failed(name, &ended, exit)),
-    }
-}
-
-impl Arguments {
-    /// What of it says what a task is to be, if anything does.
-    fn own_word(&self) -> Option<&'static str> {
-        let given = [
-            (!self.message.is_empty(), "a message"),
-            (!self.input.is_empty(), "--input"),
-            (self.session.is_some(), "--session"),
-            (!self.label.is_empty(), "--label"),
-            (self.priority.is_some(), "--priority"),
-            (self.deadline.is_some(), "--deadline"),
-            (self.name.is_some(), "--name"),
-        ];
-        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, word)| word)
     }
 }
 
@@ -236,12 +240,14 @@ async fn create(
 ) -> Result<CreatedTask, ClientError> {
     let field = if matches!(subject, Subject::System(_)) { "system" } else { "agent" };
     let name = subject.name();
-    let created = client.create_task(&manifest(arguments, (field, name), message.as_deref())).await;
+    let created = client.create_task(&manifest(arguments, Some((field, name)), message.as_deref())).await;
     match created {
         // Most often it is an agent, so a system is looked for only now.
         Err(error) if is_reference(&error) && matches!(subject, Subject::Either(_)) => {
             match client.get(Kind::AgentSystem, name).await {
-                Ok(_) => client.create_task(&manifest(arguments, ("system", name), message.as_deref())).await,
+                Ok(_) => {
+                    client.create_task(&manifest(arguments, Some(("system", name)), message.as_deref())).await
+                }
                 Err(_) => Err(error),
             }
         }
@@ -253,16 +259,18 @@ fn is_reference(error: &ClientError) -> bool {
     matches!(error.code(), Some("bad_reference" | "not_found"))
 }
 
-fn manifest(arguments: &Arguments, subject: (&str, &str), message: Option<&str>) -> Value {
+/// What is asked for: of whom, unless it is known already, and nothing that wasn't given.
+fn manifest(arguments: &Arguments, subject: Option<(&str, &str)>, message: Option<&str>) -> Value {
     let pairs = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut input = pairs(&arguments.input);
     input.extend(message.map(|message| ("message".to_owned(), message.to_owned())));
-    let priority = arguments.priority.unwrap_or(Priority::Normal).to_possible_value();
-    let mut spec = json!({
-        subject.0: subject.1,
-        "input": input,
-        "priority": priority.as_ref().map(clap::builder::PossibleValue::get_name),
-    });
+    let mut spec = json!({ "input": input });
+    if let Some((field, name)) = subject {
+        spec[field] = json!(name);
+    }
+    if let Some(priority) = arguments.priority.and_then(|priority| priority.to_possible_value()) {
+        spec["priority"] = json!(priority.get_name());
+    }
     if let Some(session) = &arguments.session {
         spec["session"] = json!(session);
     }
@@ -294,6 +302,9 @@ async fn task(client: &Client, task: &TaskView) -> Result<Value, ClientError> {
 
 /// A name that isn't there is most often a slip of the finger.
 async fn explain(client: &Client, subject: &Subject, error: ClientError) -> CommandError {
+    if is_about_flags(&error) {
+        return by_flags(&error);
+    }
     let names_somebody = is_reference(&error);
     let command_error = CommandError::from(error);
     if !names_somebody {
@@ -311,6 +322,37 @@ async fn explain(client: &Client, subject: &Subject, error: ClientError) -> Comm
     }
 }
 
+/// What the server calls by the field of a manifest was written by flag.
+const FIELDS: [(&str, &str); 6] = [
+    ("/metadata/name", "--name"),
+    ("/metadata/labels", "--label"),
+    ("/spec/session", "--session"),
+    ("/spec/deadline", "--deadline"),
+    ("/spec/input/message", "MESSAGE"),
+    ("/spec/input", "--input"),
+];
+
+/// The flag, and what of it is meant where it takes several.
+fn flag_of(path: &str) -> Option<(&'static str, &str)> {
+    let (field, flag) = FIELDS.into_iter().find(|(field, _)| path.starts_with(field))?;
+    Some((flag, path[field.len()..].trim_start_matches('/')))
+}
+
+fn is_about_flags(error: &ClientError) -> bool {
+    let problems = error.problem().map(|problem| &problem.problems[..]).unwrap_or_default();
+    !problems.is_empty() && problems.iter().all(|problem| flag_of(&problem.path).is_some())
+}
+
+fn by_flags(error: &ClientError) -> CommandError {
+    let problems = error.problem().into_iter().flat_map(|problem| &problem.problems);
+    let line = |problem: &FieldProblem| {
+        let (flag, key) = flag_of(&problem.path)?;
+        let key = if key.is_empty() { String::new() } else { format!(" {key}") };
+        Some(format!("{flag}{key}: {}", problem.message))
+    };
+    CommandError::new(Exit::Usage, "not accepted").with_details(problems.filter_map(line))
+}
+
 /// The same request under a name is the same task, whether it has ended or not.
 fn same_again(task: &TaskView) -> String {
     let name = &task.metadata.name;
@@ -322,7 +364,7 @@ fn same_again(task: &TaskView) -> String {
 }
 
 fn come_back(name: &str) -> String {
-    format!("  ostler logs -f {name}   to come back\n  ostler cancel {name}    to stop it")
+    format!("  ostler logs -f {name}   # to come back\n  ostler cancel {name}    # to stop it")
 }
 
 /// `task hello-1 succeeded in 1.42s, 3 steps, 231 tokens`
@@ -335,7 +377,7 @@ fn summary(name: &str, ended: &Ended) -> String {
 
 fn failed(name: &str, ended: &Ended, exit: Exit) -> CommandError {
     let why = match (&ended.failure, &ended.state.reason) {
-        (Some(failure), _) => words::failure(failure),
+        (Some(failure), _) => words::end(&ended.state.name, failure),
         (None, Some(reason)) => reason.clone(),
         (None, None) => state_words(&ended.state.name).to_owned(),
     };

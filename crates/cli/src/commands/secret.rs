@@ -47,6 +47,7 @@ enum Command {
 #[command(after_help = SET_EXAMPLES)]
 pub struct SetArguments {
     /// What endpoints and tools call it
+    #[arg(value_parser = super::name)]
     name: String,
 
     /// Values as they are; others on this machine may see them here, and your shell remembers them
@@ -68,7 +69,7 @@ pub struct SetArguments {
 
 const SET_EXAMPLES: &str = "\
 Examples:
-  ostler secret set openai-key                              asks for it
+  ostler secret set openai-key                              # asks for it
   pass show openai | ostler secret set openai-key --from-stdin
   ostler secret set github --key token --from-stdin < token.txt
   ostler secret set db --from-file ca=ca.pem --from-file password=pw.txt";
@@ -183,7 +184,7 @@ async fn delete(names: &[String], app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
     for name in names {
         match client.delete(Kind::Secret, name).await {
-            Ok(()) => app.output.data(format!("secret/{name} deleted"))?,
+            Ok(()) => app.output.done(format!("secret/{name} deleted"))?,
             Err(error) => return Err(missing::explain(&client, Kind::Secret, name, error).await),
         }
     }

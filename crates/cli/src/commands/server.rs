@@ -30,8 +30,10 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   ostler server
-  ostler server --listen 0.0.0.0:7070 --tls-certificate server.pem --tls-key server.key
-  ostler server --store postgres://ostler@db.example/ostler --token-file api.token --worker-token-file worker.token";
+  ostler server --listen 0.0.0.0:7070 --tls-certificate server.pem \\
+      --tls-key server.key
+  ostler server --store postgres://ostler@db.example/ostler \\
+      --token-file api.token --worker-token-file worker.token";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let settings = Settings::gather(&arguments.flags.0, &app.written.data_folder())?;

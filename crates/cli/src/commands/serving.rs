@@ -1,17 +1,23 @@
 //! What the commands that stay have in common: a server from its settings, logging, and the signals that end them.
 
-use std::{env, future::pending, path::PathBuf, sync::Arc};
+use std::{
+    env,
+    future::pending,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use ostler_server::{Server, ServerConfig, StartError};
+use ostler_server::{Server, ServerConfig, StartError, StoreAddress};
 use ostler_worker::{
     Offer, Prices,
     telemetry::{Config, Exporter, Source, Telemetry},
 };
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, setrlimit, test_kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     app::App,
+    config::{ServerFile, read_server},
     error::{CommandError, with_causes},
     exit::Exit,
     logging,
@@ -84,19 +90,31 @@ pub async fn start_server(
         ..server::config(settings)
     };
     let had_store = config.data.join("store.db").exists();
+    let (data, store) = (config.data.clone(), config.store.clone());
     ostler_server::start(config, Arc::clone(&app.runtime)).await.map_err(|error| {
+        if let Some(url) = up_already(&error, &data) {
+            return CommandError::error(format!("this folder's server is up already at {url}")).with_remedy(
+                "use it as it is, or stop it first; --data names another folder, --listen another address",
+            );
+        }
         let said = CommandError::error(with_causes(&error));
         match error {
             StartError::DataInUse { .. } => {
                 said.with_remedy("stop that one, or choose another folder with --data")
             }
+            StartError::Restore(_) if is_missing(arguments.restore.as_deref()) => {
+                said.with_remedy("--restore names a file that `ostler backup FILE` wrote; there is none of that name")
+            }
             StartError::Restore(_) if had_store && !arguments.force => {
                 said.with_remedy("--force puts the backup in its place, and keeps the old store beside it")
             }
-            StartError::AddressInUse { .. } => said.with_remedy(
-                "another server may be running: `ostler version` tells of the one here. --listen 127.0.0.1:0 takes any \
-                 free port",
-            ),
+            StartError::AddressInUse { .. } => {
+                said.with_remedy("--listen 127.0.0.1:7071 is another one, --listen 127.0.0.1:0 takes any free port")
+            }
+            StartError::Store(_) | StartError::Read(_) => said.with_remedy(store_remedy(&store)),
+            StartError::Data { .. } if data.exists() && !data.is_dir() => {
+                said.with_remedy("that is a file: --data names a folder, which is made if it is not there")
+            }
             StartError::WrongSecretKey { .. } => said.with_remedy(
                 "give --secret-key-file the key of the server that kept them, or copy it to this data folder: it is in the \
                  file `secret-key` of its own, or wherever its --secret-key-file is",
@@ -108,14 +126,44 @@ pub async fn start_server(
             | StartError::Quotas(_)
             | StartError::Listen { .. }
             | StartError::Data { .. }
-            | StartError::Tls(_)
-            | StartError::Store(_)
-            | StartError::Read(_) => match server::remedy(&error) {
+            | StartError::Tls(_) => match server::remedy(&error) {
                 Some(remedy) => said.with_remedy(remedy),
                 None => said,
             },
         }
     })
+}
+
+/// Where the server of this folder is, if it is what stands in the way of another one.
+fn up_already(error: &StartError, data: &Path) -> Option<String> {
+    let ServerFile { url, pid } = read_server(data).ok()?;
+    // One that was killed leaves its file behind.
+    let lives = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let lives = lives.is_some_and(|pid| test_kill_process(pid).is_ok());
+    let is_it = match error {
+        StartError::AddressInUse { listen } => url.ends_with(&format!(":{}", listen.port())),
+        StartError::DataInUse { holder, .. } => pid.is_some_and(|pid| *holder == pid.to_string()),
+        _ => false,
+    };
+    (lives && is_it).then_some(url)
+}
+
+fn is_missing(file: Option<&Path>) -> bool {
+    file.is_some_and(|file| !file.exists())
+}
+
+/// What to do about a store that doesn't open.
+fn store_remedy(store: &StoreAddress) -> &'static str {
+    match store {
+        StoreAddress::Postgres(_) => {
+            "is the database running, and can it be reached from here with that address, user and password? `ostler \
+             config show` tells where the address comes from"
+        }
+        StoreAddress::DataFolder | StoreAddress::Sqlite(_) => {
+            "the file is damaged, is no store, or can't be written: put a backup in its place with --restore FILE \
+             --force, which keeps it beside, or move it away to begin anew"
+        }
+    }
 }
 
 /// Those that the workers of this version have.

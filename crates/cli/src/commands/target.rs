@@ -34,7 +34,7 @@ impl Target {
     }
 }
 
-/// Several: `KIND NAME...`, or `KIND/NAME...`. A kind alone is one target without a name.
+/// Several: `KIND NAME...`, or `KIND/NAME...`, or both. A kind alone is one target without a name.
 pub fn targets(words: &[String]) -> Result<Vec<Target>, CommandError> {
     match words {
         [] => Ok(Vec::new()),
@@ -42,7 +42,12 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, CommandError> {
         [first, ..] if first.contains('/') => words.iter().map(|word| with_name(word)).collect(),
         [first, names @ ..] => {
             let kind = kind(first)?;
-            Ok(names.iter().map(|name| Target { kind, name: Some(name.clone()) }).collect())
+            // One of another kind may stand among them: `agent hello tool/rooms`.
+            let target = |name: &String| match name.contains('/') {
+                true => with_name(name),
+                false => Ok(Target { kind, name: Some(name.clone()) }),
+            };
+            names.iter().map(target).collect()
         }
     }
 }
@@ -56,8 +61,35 @@ fn with_name(word: &str) -> Result<Target, CommandError> {
     }
 }
 
+/// The name of a task, which lists print as `task/NAME`.
+pub fn task(word: &str) -> Result<String, CommandError> {
+    if !word.contains('/') {
+        return Ok(word.to_owned());
+    }
+    let Target { kind, name } = with_name(word)?;
+    match name {
+        Some(name) if kind == Kind::Task => Ok(name),
+        _ => Err(CommandError::new(Exit::Usage, format!("{word:?} is no task"))
+            .with_remedy("name a task: NAME, or task/NAME")),
+    }
+}
+
+/// The names of several.
+pub fn tasks(words: &[String]) -> Result<Vec<String>, CommandError> {
+    words.iter().map(|word| task(word)).collect()
+}
+
+/// Namespaces are listed like a kind, and are none.
+pub fn is_namespaces(word: &str) -> bool {
+    matches!(word, "namespaces" | "namespace" | "ns")
+}
+
 pub fn kind(word: &str) -> Result<Kind, CommandError> {
     Kind::from_word(word).ok_or_else(|| {
+        if is_namespaces(word) {
+            let message = "namespaces are not declared: one is there while something lives in it";
+            return CommandError::new(Exit::Usage, message).with_remedy("`ostler get namespaces` lists them");
+        }
         let plurals = || kinds().map(|info| info.plural);
         let known = plurals().collect::<Vec<_>>().join(", ");
         let error = CommandError::new(Exit::Usage, format!("there is no kind {word:?}"));
@@ -92,9 +124,20 @@ mod tests {
         };
         assert_eq!(titles("agents a b"), ["agent/a", "agent/b"]);
         assert_eq!(titles("agent/a tool/b"), ["agent/a", "tool/b"]);
+        assert_eq!(titles("agents a tool/b c"), ["agent/a", "tool/b", "agent/c"]);
         assert_eq!(titles("agents"), ["agent"]);
-        for wrong in ["agent/a tool", "agent/a b", "agent/ tool/b", "castles x"] {
+        for wrong in ["agent/a tool", "agent/a b", "agent/ tool/b", "agent a tool/", "castles x"] {
             assert_eq!(targets(&words(wrong)).unwrap_err().exit(), Exit::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_named_with_its_kind_or_without() {
+        for word in ["report", "task/report", "tasks/report"] {
+            assert_eq!(task(word).unwrap(), "report");
+        }
+        for wrong in ["agent/report", "task/", "castle/report"] {
+            assert_eq!(task(wrong).unwrap_err().exit(), Exit::Usage, "{wrong}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! `ostler token`: what programs show to come in.
 
 use clap::Subcommand;
-use ostler_client::{NewToken, TokenView};
+use ostler_client::{ClientError, NewToken, TokenView};
 use ostler_spec::GoDuration;
 
 use super::{
@@ -14,6 +14,7 @@ use crate::{
     error::CommandError,
     exit::Exit,
     format::Format,
+    paint::Tone,
     table::{Cell, Table},
 };
 
@@ -56,7 +57,8 @@ struct CreateArguments {
 const CREATE_EXAMPLES: &str = "\
 Examples:
   ostler token create dashboard
-  ostler token create ci --role writer --namespaces staging --expires 30d > ci.token";
+  ostler token create ci --role writer --namespaces staging \\
+      --expires 30d > ci.token";
 
 /// Lists tokens: their names and what they may do
 #[derive(Debug, clap::Args)]
@@ -95,7 +97,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
                     let names: Vec<String> = known.into_iter().map(|token| token.name).collect();
                     return Err(explain_among(error, name, &names));
                 }
-                app.output.data(format!("token/{name} deleted"))?;
+                app.output.done(format!("token/{name} deleted"))?;
             }
         }
     }
@@ -113,7 +115,7 @@ async fn create(
         clock::print(app.now_ms().saturating_add(ms))
     });
     let wanted = NewToken { name, role: role.to_string(), namespaces, expires_at };
-    let made = client.create_token(&wanted).await?;
+    let made = client.create_token(&wanted).await.map_err(|error| taken(error, &wanted.name))?;
     let Some(token) = &made.token else {
         return Err(CommandError::error("the server made a token and did not tell it"));
     };
@@ -121,6 +123,28 @@ async fn create(
     let spaces = role::spaces(&made.namespaces);
     app.output.note(format!("token {} made: {} in {spaces}; it is not shown again", made.name, made.role));
     Ok(())
+}
+
+/// A token is told once: of one that is there, nobody can be told it again.
+fn taken(error: ClientError, name: &str) -> CommandError {
+    let is_taken = error.code() == Some("conflict");
+    let error = CommandError::from(error);
+    if !is_taken {
+        return error;
+    }
+    error.with_remedy(format!(
+        "choose another name, or take that one away first: `ostler token delete {name}`; `ostler token list` shows what \
+         it may do"
+    ))
+}
+
+/// When it ends, or how long ago it did: then it opens nothing any more.
+fn expires(token: &TokenView, now_ms: i64) -> Cell {
+    let Some(at) = &token.expires_at else { return Cell::new("never") };
+    match clock::parse(at).filter(|at| *at <= now_ms) {
+        Some(past) => Cell::toned(format!("expired {} ago", clock::age(past, now_ms)), Tone::Pending),
+        None => Cell::new(at),
+    }
 }
 
 fn table(tokens: &[TokenView], app: &App) -> Table {
@@ -131,7 +155,7 @@ fn table(tokens: &[TokenView], app: &App) -> Table {
             Cell::new(&token.name),
             Cell::new(&token.role),
             Cell::new(role::spaces(&token.namespaces)),
-            Cell::new(token.expires_at.as_deref().unwrap_or("never")),
+            expires(token, app.now_ms()),
             Cell::new(age(&token.last_used_at)),
             Cell::new(age(&token.created_at)),
         ]);

@@ -42,7 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   ostler top
   ostler top -A --sort cost
-  ostler top --once --filter running    for scripts";
+  ostler top --once --filter running    # for scripts";
 
 /// What `--once` draws on if there is no terminal to ask.
 const ROWS: u16 = 40;
@@ -59,7 +59,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     if arguments.once {
         return once(state, &feed, app).await;
     }
-    if !app.output.terminal.stdout.is_terminal {
+    if !app.output.terminal.can_redraw(app.output.terminal.stdout) {
         return Err(CommandError::new(Exit::Usage, "there is no terminal to draw on")
             .with_remedy("`ostler top --once` prints one picture as text"));
     }
@@ -69,10 +69,13 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
 async fn once(mut state: State, feed: &Feed, app: &App) -> Result<Exit, CommandError> {
     state.saw(feed.look().await?, app.now_ms());
     state.select_none();
-    let columns = app.output.room().map_or(80, |room| room.columns);
-    let area = Rect::new(0, 0, u16::try_from(columns).unwrap_or(80), ROWS);
+    let room = app.output.room();
+    let look = Look { has_colour: false, has_keys: false, is_whole: room.is_none() };
+    // A pipe takes any width, so nothing is cut off for it.
+    let columns = room.map_or_else(|| draw::columns_needed(&state).max(80), |room| room.columns);
+    let area = Rect::new(0, 0, u16::try_from(columns).unwrap_or(u16::MAX), ROWS);
     let mut buffer = Buffer::empty(area);
-    draw::picture(&state, Look { has_colour: false, has_keys: false }, area, &mut buffer);
+    draw::picture(&state, look, area, &mut buffer);
     let mut lines = draw::lines(&buffer);
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use ostler_client::TaskView;
 use ostler_spec::Kind;
 
-use super::missing::or_explain;
+use super::{missing::or_explain, target};
 use crate::{
     app::App,
     clock,
@@ -49,9 +49,9 @@ Examples:
   ostler trace hello-world -o json | jq '.attempts[].steps[] | {name, took_ms}'";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
+    let name = target::task(&arguments.task)?;
     let client = app.client()?;
-    let task = client.task(&arguments.task).await;
-    let task = or_explain(&client, Kind::Task, &arguments.task, task).await?;
+    let task = or_explain(&client, Kind::Task, &name, client.task(&name).await).await?;
     let events = client.all_events(&task.metadata.uid).await?;
     let steps = if task.is_ended() { Vec::new() } else { client.steps(&task.metadata.uid).await? };
     let trace = Trace::new(&events, &steps, app.now_ms());

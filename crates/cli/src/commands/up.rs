@@ -76,6 +76,7 @@ async fn stay_up(
         () = signals.next() => false,
         () = worker.broken() => true,
     };
+    server.leave();
     let stopping = async {
         worker.handle.stop().await;
         exporter.shutdown().await;

@@ -1,6 +1,6 @@
 //! `ostler user`: the people who sign in.
 
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use ostler_client::{Client, NewUser, UserChange, UserView};
 
 use super::{
@@ -56,7 +56,8 @@ struct AddArguments {
 const ADD_EXAMPLES: &str = "\
 Examples:
   ostler user add ada --role admin
-  pass show ostler/ada | ostler user add ada --role writer --namespaces staging --password-stdin";
+  pass show ostler/ada | ostler user add ada --role writer \\
+      --namespaces staging --password-stdin";
 
 /// Lists users: their names and what they may do
 #[derive(Debug, clap::Args)]
@@ -70,12 +71,13 @@ struct ListArguments {
 /// Changes what a user may do
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  ostler user set ada --role writer\n  ostler user set ada --namespaces staging,test\n  ostler user set ada --namespaces '*'"
+    after_help = "Examples:\n  ostler user set ada --role writer\n  ostler user set ada --namespaces staging,test\n  ostler user set ada --namespaces '*'",
+    group = ArgGroup::new("change").args(["role", "namespaces"]).required(true).multiple(true)
 )]
 struct SetArguments {
     name: String,
 
-    #[arg(long, value_enum, required_unless_present = "namespaces")]
+    #[arg(long, value_enum)]
     role: Option<Role>,
 
     /// The namespaces the user may work in, with commas between them; * is all
@@ -130,7 +132,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
                     let names: Vec<String> = known.into_iter().map(|user| user.name).collect();
                     return Err(explain_among(error, name, &names));
                 }
-                app.output.data(format!("user/{name} deleted"))?;
+                app.output.done(format!("user/{name} deleted"))?;
             }
         }
         Command::Password(PasswordArguments { name, password_stdin }) => {

@@ -62,7 +62,8 @@ fn as_text(app: &App, sources: Vec<Source>) -> Result<Exit, CommandError> {
         let Ok(parsed) = outcome else { continue };
         let titles: Vec<String> = parsed.resources.iter().map(title).collect();
         let valid = app.output.paint().tone(Tone::Good, "ok");
-        app.output.data(format!("{name}: {valid}, {}", titles.join(", ")))?;
+        let declares = if titles.is_empty() { "nothing declared".to_owned() } else { titles.join(", ") };
+        app.output.data(format!("{name}: {valid}, {declares}"))?;
     }
     let n_sources = sources.len();
     let manifests = manifests::together(sources, &format!("{} read", counted(n_sources, "file")))?;

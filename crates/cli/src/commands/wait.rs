@@ -63,7 +63,10 @@ enum Condition {
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let client = app.client()?;
     let deadline = app.runtime.monotonic() + arguments.timeout.get();
-    let wanted = targets(&arguments.what)?;
+    let wanted = match targets(&arguments.what) {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(missing::explain_kind(app, &arguments.what, error).await),
+    };
     for target in &wanted {
         let Some(name) = &target.name else {
             return Err(CommandError::new(Exit::Usage, format!("which {}?", target.kind.singular()))

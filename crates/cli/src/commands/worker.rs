@@ -37,9 +37,10 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  ostler worker                                           beside `ostler server` in this folder
+  ostler worker                               # beside a server in this folder
   ostler worker --server https://ostler.example --worker-token-file worker.token
-  ostler worker --servers http://10.0.0.1:7070,http://10.0.0.2:7070 --region eu --capabilities gpu --slots 8";
+  ostler worker --servers http://10.0.0.1:7070,http://10.0.0.2:7070 \\
+      --region eu --capabilities gpu --slots 8";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let data = app.written.data_folder();

@@ -29,7 +29,7 @@ Examples:
   ostler workers
   ostler workers -o wide
   ostler describe worker gpu-1
-  ostler drain gpu-1                  before its machine is taken away";
+  ostler drain gpu-1                  # before its machine is taken away";
 
 pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> {
     let workers = app.client()?.workers().await?;

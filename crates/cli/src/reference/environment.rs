@@ -87,16 +87,30 @@ fn variables() -> String {
         Some((name, flag.get_help().map(ToString::to_string).unwrap_or_default()))
     });
     let mut rows: Vec<(String, String)> = flags.collect();
-    let told = args::VARIABLES.lines().filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
-    let others = told.chain(OTHERS).map(|(name, about)| (name.to_owned(), about.trim().to_owned()));
-    for (name, about) in others {
+    let others = OTHERS.map(|(name, about)| (name.to_owned(), about.to_owned()));
+    for (name, about) in told().into_iter().chain(others) {
         if !rows.iter().any(|(known, _)| *known == name) {
             rows.push((name, about));
         }
     }
     let mut table = Table::new(["Variable", "What it says"]);
-    for (name, about) in rows {
-        table.row([code(&name), sentence(&about)]);
+    for (names, about) in rows {
+        table.row([names.split(", ").map(code).collect::<Vec<_>>().join(", "), sentence(&about)]);
     }
     table.text()
+}
+
+/// What `--help` says of them: names, and what is said of them behind two blanks or on the lines below.
+fn told() -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for line in args::VARIABLES.lines().filter_map(|line| line.strip_prefix("  ")) {
+        match (rows.last_mut(), line.starts_with(' ')) {
+            (Some((_, about)), true) => *about = format!("{about} {}", line.trim()),
+            _ => {
+                let (names, about) = line.split_once("  ").unwrap_or((line, ""));
+                rows.push((names.to_owned(), about.trim().to_owned()));
+            }
+        }
+    }
+    rows
 }

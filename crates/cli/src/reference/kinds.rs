@@ -21,7 +21,8 @@ spec:
 
 Fields are written as here or in the other spelling (`max_steps`, `maxSteps`). What is unknown, misspelt or of the wrong type is
 refused with file, line and column, all mistakes at once. What a kind can say and this version can't do is kept, told by `apply` and
-in the resource's `status`, and refused when it is used (`not_available`). The same as JSON schemas, for editors: `schema/`.
+in the resource's `status`, and refused when it is used (`not_available`). The same as JSON schemas, for editors: `schema/`; they don't know what goes together, and
+are stricter where the reader knows what was meant (words in another case, `null`, a number below the least for its default).
 
 A *reference* is `name` or `namespace/name`, a *secret reference* `[namespace/]name[:key]`, a *duration* is written as `30s`, `1m30s` or
 `250ms`. `*` stands for a name that you choose, `[]` for each item of a list.

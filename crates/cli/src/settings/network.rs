@@ -56,8 +56,13 @@ pub fn check_proxy(text: &str) -> Result<(), String> {
     if matches!(text, "off" | "environment") {
         return Ok(());
     }
-    let proxy = ProxyConfig::to(text, "").map(drop);
-    proxy.map_err(|error| format!("{error}; expected off, environment, or http://HOST:PORT"))
+    const EXPECTED: &str = "expected off, environment, or http://HOST:PORT";
+    // A word alone would be taken for a host that nobody knows.
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    if host.is_none_or(|host| host.trim_end_matches('/').contains(['/', '?', '#'])) {
+        return Err(EXPECTED.to_owned());
+    }
+    ProxyConfig::to(text, "").map(drop).map_err(|error| format!("{error}; {EXPECTED}"))
 }
 
 pub fn check_no_proxy(text: &str) -> Result<(), String> {

@@ -72,6 +72,8 @@ fn limits(settings: &Settings) -> Limits {
         requests_per_caller: number(&table::REQUESTS_PER_CALLER, usual.requests_per_caller),
         streams: count(&table::STREAMS, usual.streams),
         streams_per_caller: count(&table::STREAMS_PER_CALLER, usual.streams_per_caller),
+        watches: count(&table::WATCHES, usual.watches),
+        watches_per_caller: count(&table::WATCHES_PER_CALLER, usual.watches_per_caller),
         connections: count(&table::CONNECTIONS, usual.connections),
         ..usual
     }

@@ -150,6 +150,10 @@ settings! {
             "Readers who follow something live at once";
         STREAMS_PER_CALLER: "limits.streams_per_caller", "streams-per-caller", "OSTLER_STREAMS_PER_CALLER", "N", Some("4000"), at_least_one,
             "The same of each token or user";
+        WATCHES: "limits.watches", "watches", "OSTLER_WATCHES", "N", Some("512"), at_least_one,
+            "Watches at once, of resources, of tasks or of all events (/watch): each reads the log of everything for itself";
+        WATCHES_PER_CALLER: "limits.watches_per_caller", "watches-per-caller", "OSTLER_WATCHES_PER_CALLER", "N", Some("128"), at_least_one,
+            "The same of each token or user";
         CONNECTIONS: "limits.connections", "connections", "OSTLER_CONNECTIONS", "N", Some("16384"), at_least_one,
             "Connections at once; further ones wait (fewer, if the limit of open files leaves no room for them)";
     }

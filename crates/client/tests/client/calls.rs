@@ -123,7 +123,7 @@ async fn what_is_kept_is_told_from_what_goes_on() {
     client(&server).templates(&page).await.unwrap();
     client(&server).list(Kind::Session, &PageRequest::default()).await.unwrap();
     client(&server).sessions(&PageRequest::default()).await.unwrap();
-    client(&server).in_namespace("n").rerun("digest").await.unwrap();
+    client(&server).in_namespace("n").rerun(&json!({"metadata": {"name": "digest"}})).await.unwrap();
     for expected in [
         "GET /v1/tasks?namespace=default&mode=template&after=default%2Fa ",
         "GET /v1/sessions?namespace=default&mode=declared ",

@@ -64,8 +64,8 @@ async fn a_connection_that_drops_is_made_again_behind_the_last_event() {
         "1 run_ready",
         "2 run_ready",
         "reconnecting 1",
-        "reconnecting 1",
         "reconnecting 2",
+        "reconnecting 3",
         "3 run_ready",
         "4 task_ended",
     ];
@@ -91,6 +91,40 @@ async fn who_is_refused_is_told_and_does_not_try_again() {
     let (seen, error) = follow(&server, 0).await;
     assert_eq!(seen, ["1 run_ready", "reconnecting 1"]);
     assert_eq!(error.unwrap().code(), Some("not_found"));
+}
+
+#[tokio::test]
+async fn what_is_no_stream_of_events_is_not_followed() {
+    let page = answer("200 OK", "text/html; charset=utf-8", "<html>\nSign in\n\n</html>");
+    // Whether it answers from the beginning, or has come in between.
+    for before in [vec![], vec![events(&event(1, "run_ready"))]] {
+        let server = Scripted::start([before, vec![page.clone()]].concat());
+        let (_, error) = follow(&server, 0).await;
+        let Some(ClientError::Unexpected { status: 200, body }) = error else { panic!("{error:?}") };
+        assert!(body.starts_with("<html>"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn who_ends_at_once_again_and_again_is_asked_less_and_less() {
+    let server = Scripted::start(vec![
+        events(": alive\n\n"),
+        events(&event(1, "run_ready")),
+        events(": alive\n\n"),
+        events(&format!(": alive\n\n{}", event(1, "run_ready"))),
+        events(&event(2, "task_ended")),
+    ]);
+    let (seen, error) = follow(&server, 0).await;
+    let expected = [
+        "reconnecting 1",
+        "1 run_ready",
+        "reconnecting 1",
+        "reconnecting 2",
+        "reconnecting 3",
+        "2 task_ended",
+    ];
+    assert_eq!(seen, expected);
+    assert!(error.is_none());
 }
 
 #[tokio::test]

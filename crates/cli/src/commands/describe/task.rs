@@ -79,9 +79,10 @@ fn end(page: &mut Page, task: &TaskView) {
         page.toned("until", &sleeping.until, Tone::Pending);
         page.toned("why", &sleeping.error.as_ref().map(words::failure).unwrap_or_default(), Tone::Pending);
     }
-    let failure = status.error.as_ref().map(words::failure).or_else(|| status.last_error.clone());
+    let failure = status.error.as_ref().map(|why| words::end(&status.state, why));
+    let failure = failure.or_else(|| status.last_error.clone());
     if let Some(failure) = failure {
-        page.section("error");
+        page.section(if status.state == "cancelled" { "cancelled" } else { "error" });
         page.toned("what", &failure, Tone::Bad);
         page.line("remedy", &remedy(task));
     }
@@ -99,6 +100,7 @@ fn remedy(task: &TaskView) -> String {
         "transient" => "it may have passed by now",
         "limit" => "raise the limit in the agent's `spec.limits`",
         "timeout" => "give it longer: `spec.limits.timeout` of the agent, or the task's deadline",
+        "cancelled" => return format!("`ostler retry {name}` asks for the same again"),
         "outcome_unknown" => "look whether the call had its effect before you ask again",
         _ => "put right what the message names",
     };

@@ -8,7 +8,11 @@ use rustix::{
 };
 
 use super::Check;
-use crate::{app::App, profiles};
+use crate::{
+    app::App,
+    error::CommandError,
+    profiles::{self, Profiles},
+};
 
 /// Less than this, and a busy day fills the disk.
 const FREE_WARN: u64 = 1 << 30;
@@ -87,6 +91,9 @@ fn open_files() -> Check {
 fn profile_file() -> Option<Check> {
     let path = profiles::file(&|name| std::env::var(name).ok())?;
     let mode = fs::metadata(&path).ok()?.permissions().mode();
+    if let Err(CommandError::Said(unread)) = Profiles::read(&path) {
+        return Some(Check::fail("profiles", unread.details.join("; "), unread.remedy.unwrap_or_default()));
+    }
     if mode & 0o077 != 0 {
         let found = format!("others on this machine may read {}", path.display());
         return Some(Check::warn("profiles", found, format!("chmod go= {}", path.display())));

@@ -28,7 +28,7 @@ pub async fn check(client: &Client) -> Check {
         Ok(found) => {
             Check::warn("references", found.join(", "), "declare what is missing: `ostler apply -f FILE`")
         }
-        Err(error) => Check::of_error("references", error),
+        Err(error) => Check::unseen("references", error),
     }
 }
 
@@ -38,8 +38,11 @@ async fn missing(client: &Client) -> Result<Vec<String>, CommandError> {
         let there = listing::all(client, named).await?;
         let there: BTreeSet<String> = there.iter().flat_map(names).collect();
         for object in listing::all(client, kind).await? {
-            let gone =
-                references(&object, path).into_iter().filter(|name| !there.contains(&whole(&object, name)));
+            let is_gone = |name: &String| {
+                let whole = whole(&object, name);
+                is_seen(client, &whole) && !there.contains(&whole)
+            };
+            let gone = references(&object, path).into_iter().filter(is_gone);
             let title = format!("{}/{}", kind.singular(), name_of(&object));
             found.extend(
                 gone.map(|name| format!("{title} names {}/{name}, which is not there", named.singular())),
@@ -53,6 +56,12 @@ async fn missing(client: &Client) -> Result<Vec<String>, CommandError> {
 fn names(object: &Value) -> Vec<String> {
     let (home, aliases) = (namespace_of(object), aliases(object).map(|(alias, _)| alias));
     std::iter::once(name_of(object)).chain(aliases).map(|name| format!("{home}/{name}")).collect()
+}
+
+/// What is in another namespace than the one that was looked at may well be there.
+fn is_seen(client: &Client, whole: &str) -> bool {
+    let home = whole.split_once('/').map(|(home, _)| home);
+    client.namespace() == "*" || home == Some(client.namespace())
 }
 
 /// A reference without a namespace means the one it stands in.

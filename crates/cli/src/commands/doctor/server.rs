@@ -13,6 +13,7 @@ use crate::{
     commands::listing::{self, name_of, namespace_of},
     config::{self, Resolved},
     error::CommandError,
+    exit::Exit,
 };
 
 /// More than this, and deadlines and ages are not what they seem.
@@ -29,6 +30,7 @@ pub async fn checks(app: &App) -> Vec<Check> {
         Err(error) => return vec![Check::of_error("server", error)],
     };
     let data = resolved.data.clone();
+    let named = resolved.namespace.text.clone();
     let from = match &resolved.server {
         Ok(server) => format!("{} (from {})", server.text, server.from),
         Err(_) => String::new(),
@@ -49,21 +51,38 @@ pub async fn checks(app: &App) -> Vec<Check> {
             return checks;
         }
     }
-    checks.push(Check::ok("token", "the server takes it"));
+    let (namespace, token) = within(&client, named).await;
+    checks.push(token);
     checks.push(match client.ready().await {
         Ok(()) => Check::ok("store", "answers"),
         Err(error) => {
             Check::fail("store", error.to_string(), "the server's log says why; it tries again by itself")
         }
     });
-    let everywhere = client.in_namespace("*");
-    checks.push(secrets(&everywhere, data.as_deref()).await);
-    checks.push(troubled(&everywhere).await);
-    checks.push(references::check(&everywhere).await);
-    let workers = workers(&everywhere).await;
+    let client = client.in_namespace(namespace);
+    checks.push(secrets(&client, data.as_deref()).await);
+    checks.push(troubled(&client).await);
+    checks.push(references::check(&client).await);
+    let workers = workers(&client).await;
     checks.push(workers.0);
-    checks.extend(tasks(&everywhere, app, workers.1).await);
+    checks.extend(tasks(&client, app, workers.1).await);
     checks
+}
+
+/// The namespaces that our token lets us look at: all of them, or else the one that was named, or the first.
+async fn within(client: &Client, named: String) -> (String, Check) {
+    let taken = "the server takes it";
+    let grant = match client.grant().await {
+        Ok(grant) if !grant.is_everywhere() => grant,
+        _ => return ("*".to_owned(), Check::ok("token", taken)),
+    };
+    let own = grant.namespaces.join(", ");
+    if grant.namespaces.contains(&named) {
+        return (named, Check::ok("token", format!("{taken}; it is let into {own} alone")));
+    }
+    let first = grant.namespaces.into_iter().next().unwrap_or(named);
+    let found = format!("{taken}; it is let into {own} alone, and {first} is looked at");
+    (first, Check::ok("token", found))
 }
 
 fn client_of(resolved: Resolved, app: &App) -> Result<Client, CommandError> {
@@ -95,7 +114,7 @@ async fn clock(client: &Client, app: &App) -> Option<Check> {
 async fn secrets(client: &Client, data: Option<&Path>) -> Check {
     let endpoints = match listing::all(client, Kind::ModelEndpoint).await {
         Ok(endpoints) => endpoints,
-        Err(error) => return Check::of_error("model secrets", error),
+        Err(error) => return Check::unseen("model secrets", error),
     };
     let named = |endpoint: &Value| {
         let secret = endpoint.pointer("/spec/auth/secretRef")?.as_str()?;
@@ -152,7 +171,11 @@ pub fn is_set(variables: &BTreeSet<String>, secret: &str) -> bool {
 async fn troubled(client: &Client) -> Check {
     let mut found = Vec::new();
     for kind in Kind::ALL.iter().filter(|kind| !matches!(kind, Kind::Task | Kind::Worker)) {
-        let Ok(objects) = listing::all(client, *kind).await else { continue };
+        let objects = match listing::all(client, *kind).await {
+            Ok(objects) => objects,
+            Err(error) if error.exit() == Exit::Unauthorized => return Check::skip("resources"),
+            Err(_) => continue,
+        };
         let is_wrong =
             |object: &&Value| object.pointer("/status/phase").and_then(Value::as_str) == Some("Error");
         let title =
@@ -169,11 +192,11 @@ async fn troubled(client: &Client) -> Check {
     )
 }
 
-/// And whether one of them has room.
-async fn workers(client: &Client) -> (Check, bool) {
+/// And whether one of them has room, if that can be seen.
+async fn workers(client: &Client) -> (Check, Option<bool>) {
     let workers = match client.workers().await {
         Ok(workers) => workers,
-        Err(error) => return (Check::of_error("workers", error.into()), false),
+        Err(error) => return (Check::unseen("workers", error.into()), None),
     };
     let is_ready = |phase: &str, standing: &str| phase == "Ready" && standing == "open";
     let ready: Vec<_> =
@@ -204,10 +227,10 @@ async fn workers(client: &Client) -> (Check, bool) {
         ),
         (count, true) => Check::ok("workers", format!("{count} ready")),
     };
-    (check, free)
+    (check, Some(free))
 }
 
-async fn tasks(client: &Client, app: &App, has_room: bool) -> Vec<Check> {
+async fn tasks(client: &Client, app: &App, has_room: Option<bool>) -> Vec<Check> {
     let list = |states: &'static [&'static str]| async move {
         let states = states.iter().map(|state| (*state).to_owned()).collect();
         let query = TaskQuery { states, limit: Some(LOOKED_AT), ..TaskQuery::default() };
@@ -217,7 +240,7 @@ async fn tasks(client: &Client, app: &App, has_room: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     match queued {
         Ok(queued) => checks.push(stuck(&queued, app, has_room)),
-        Err(error) => checks.push(Check::of_error("queue", error.into())),
+        Err(error) => checks.push(Check::unseen("queue", error.into())),
     }
     if let Ok(waiting) = waiting {
         checks.push(quarantined(client, &waiting).await);
@@ -225,23 +248,29 @@ async fn tasks(client: &Client, app: &App, has_room: bool) -> Vec<Check> {
     checks
 }
 
-fn stuck(queued: &[TaskView], app: &App, has_room: bool) -> Check {
+fn stuck(queued: &[TaskView], app: &App, has_room: Option<bool>) -> Check {
     let is_old = |task: &&TaskView| {
         let created = clock::parse(&task.metadata.created_at);
         created.is_some_and(|at| app.now_ms().saturating_sub(at) > STUCK_MS)
     };
     let old: Vec<&str> = queued.iter().filter(is_old).map(|task| task.metadata.name.as_str()).collect();
     match (old.is_empty(), has_room) {
+        (true, _) if queued.len() == 1 => Check::ok("queue", "1 task waits"),
         (true, _) => Check::ok("queue", format!("{} tasks wait", queued.len())),
-        (false, true) => Check::warn(
+        (false, Some(true)) => Check::warn(
             "queue",
             format!("queued for over a minute while workers are free: {}", some(&old)),
             "do they ask for a region, a GPU or a model that no worker has, or wait for a session? `ostler describe task/NAME`",
         ),
-        (false, false) => Check::warn(
+        (false, Some(false)) => Check::warn(
             "queue",
             format!("queued for over a minute: {}", some(&old)),
             "no worker has room; start another `ostler worker`",
+        ),
+        (false, None) => Check::warn(
+            "queue",
+            format!("queued for over a minute: {}", some(&old)),
+            "`ostler workers` tells whether one has room, to those who may see workers",
         ),
     }
 }

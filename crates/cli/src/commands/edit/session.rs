@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     fs::OpenOptions,
-    io::Write,
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -50,7 +50,13 @@ impl Session {
     /// Opens the editor and gives what was written, unless nothing was changed.
     pub fn open(&mut self) -> Result<Option<String>, CommandError> {
         edit(&self.editor, &self.path)?;
-        let text = fs::read_to_string(&self.path).map_err(|error| self.cannot("read", &error))?;
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(CommandError::error("the editor has removed the file; nothing was stored"));
+            }
+            Err(error) => return Err(self.cannot("read", &error)),
+        };
         let text = without_words(&text);
         if text.trim().is_empty() || (text == self.shown && !self.was_refused) {
             return Ok(None);
@@ -96,6 +102,7 @@ impl Session {
                 let _ = fs::remove_file(&self.path);
                 Ok(())
             }
+            Err(error) if !self.path.exists() => Err(error),
             Err(error) => Err(error.with_details([format!("what you wrote is in {}", self.path.display())])),
         }
     }

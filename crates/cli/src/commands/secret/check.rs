@@ -30,11 +30,13 @@ pub async fn run(arguments: &Arguments, app: &App) -> Result<Exit, CommandError>
         .parse()
         .map_err(|error| CommandError::new(Exit::Usage, format!("{:?}: {error}", arguments.reference)))?;
     let client = app.client()?;
-    let namespace = named.namespace.clone().unwrap_or_else(|| match client.namespace() {
+    let home = match client.namespace() {
         "" => DEFAULT_NAMESPACE.to_owned(),
         namespace => namespace.to_owned(),
-    });
+    };
+    let namespace = named.namespace.clone().unwrap_or_else(|| home.clone());
     let key = named.key_or_default();
+    let set = set_command(&named, &namespace, &home);
     match client.in_namespace(namespace.clone()).get(Kind::Secret, &named.name).await {
         Ok(secret) => {
             let data = secret.pointer("/spec/data").and_then(Value::as_object);
@@ -48,22 +50,27 @@ pub async fn run(arguments: &Arguments, app: &App) -> Result<Exit, CommandError>
                 "{namespace}/{} is kept by the server and has no key {key}; it has {has}",
                 named.name
             ))
-            .with_remedy(format!("`ostler secret set {} --key {key}` adds it", named.name)));
+            .with_remedy(format!("`{set}` adds it")));
         }
         Err(error) if error.code() == Some("not_found") => {}
         Err(error) => return Err(error.into()),
     }
-    in_environment(&SecretRef { namespace: Some(namespace), ..named }, app)
+    in_environment(&SecretRef { namespace: Some(namespace), ..named }, &set, app)
 }
 
-fn in_environment(named: &SecretRef, app: &App) -> Result<Exit, CommandError> {
+/// What puts it in place, typed where this command was.
+fn set_command(named: &SecretRef, namespace: &str, home: &str) -> String {
+    let key = named.key.as_ref().map(|key| format!(" --key {key}")).unwrap_or_default();
+    let elsewhere = if namespace == home { String::new() } else { format!(" -n {namespace}") };
+    format!("ostler secret set {}{key}{elsewhere}", named.name)
+}
+
+fn in_environment(named: &SecretRef, set: &str, app: &App) -> Result<Exit, CommandError> {
     let reference = named.to_string();
     let variable = ostler_worker::secret_variable(&reference);
     let variables = variables_of_server(&app.written.data_folder());
-    let missing = |what: String| {
-        Err(CommandError::error(what)
-            .with_remedy(format!("`ostler secret set {}` has the server keep it", named.name)))
-    };
+    let missing =
+        |what: String| Err(CommandError::error(what).with_remedy(format!("`{set}` has the server keep it")));
     match (variable, variables) {
         (Some(variable), Some(variables)) if is_set(&variables, &reference) => {
             app.output.data(format!("found: in the server's environment, as {variable}"))?;

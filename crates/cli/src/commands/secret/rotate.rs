@@ -25,7 +25,7 @@ pub async fn run(arguments: &Arguments, app: &App) -> Result<Exit, CommandError>
     let client = app.client()?;
     let mut found = client.rotate_secret_keys().await?;
     let first = found.keys.first().map(|key| key.id.clone()).unwrap_or_default();
-    app.output.note(format!("{} seals from now on; {} secrets are left to be sealed", first, found.left));
+    app.output.note(format!("{first} seals from now on; {}", left(found.left)));
     while found.left > 0 && !arguments.no_wait {
         app.runtime.sleep(PAUSE).await;
         found = client.secret_keys().await?;
@@ -34,6 +34,13 @@ pub async fn run(arguments: &Arguments, app: &App) -> Result<Exit, CommandError>
         }
     }
     report(&found, app)
+}
+
+fn left(count: usize) -> String {
+    match count {
+        1 => "1 secret is left to be sealed".to_owned(),
+        count => format!("{count} secrets are left to be sealed"),
+    }
 }
 
 fn report(found: &SecretKeysView, app: &App) -> Result<Exit, CommandError> {
@@ -49,7 +56,7 @@ fn report(found: &SecretKeysView, app: &App) -> Result<Exit, CommandError> {
         ));
     }
     if found.left > 0 {
-        app.output.data(format!("{} secrets are left to be sealed", found.left))?;
+        app.output.data(left(found.left))?;
         return Ok(Exit::Ok);
     }
     let old = found.keys.iter().skip(1).map(|key| key.id.as_str()).collect::<Vec<_>>().join(", ");

@@ -54,15 +54,16 @@ pub fn gather(arguments: &SetArguments, app: &App) -> Result<Values, CommandErro
 fn add(values: &mut Values, key: &str, value: &[u8], app: &App) -> Result<(), CommandError> {
     let trimmed = value.trim_ascii();
     let usage = |message: String| Err(CommandError::new(Exit::Usage, message));
+    let what = if key == "value" { "the value".to_owned() } else { format!("the value of {key}") };
     if trimmed.is_empty() {
-        return usage(format!("the value of {key} is empty"));
+        return usage(format!("{what} is empty"));
     }
     if trimmed == KEPT.as_bytes() {
         return usage(format!("{KEPT} is what is shown in the place of a value, and can't be one"));
     }
     if trimmed.len() < SHORTEST_SECRET {
         app.output.note(format!(
-            "warning: the value of {key} is shorter than {SHORTEST_SECRET} characters: it can't be hidden where a model \
+            "warning: {what} is shorter than {SHORTEST_SECRET} characters: it can't be hidden where a model \
              or a tool repeats it"
         ));
     }

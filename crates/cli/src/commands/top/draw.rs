@@ -20,6 +20,8 @@ pub struct Look {
     pub has_colour: bool,
     /// Whether somebody can press keys.
     pub has_keys: bool,
+    /// There is room for everything, so that nothing is cut off.
+    pub is_whole: bool,
 }
 
 impl Look {
@@ -143,19 +145,18 @@ fn draw_workers(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
 
 fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let rows = state.rows();
-    let has_namespaces =
-        rows.iter().any(|row| rows.first().is_some_and(|first| first.namespace != row.namespace));
+    let has_namespaces = has_namespaces(&rows);
     let head = TableRow::new(["TASK", "AGENT", "STATE", "AGE", "TOKENS", "COST", "ABOUT"])
         .style(look.style(Tone::Strong));
-    let widths = [
-        Constraint::Fill(3),
-        Constraint::Fill(2),
-        Constraint::Length(11),
-        Constraint::Length(5),
-        Constraint::Length(8),
-        Constraint::Length(10),
-        Constraint::Fill(1),
-    ];
+    let (name, doer, about) = match look.is_whole {
+        true => {
+            let [name, doer, _] = longest(&rows).map(|longest| u16::try_from(longest).unwrap_or(u16::MAX));
+            (Constraint::Length(name), Constraint::Length(doer), Constraint::Fill(1))
+        }
+        false => (Constraint::Fill(3), Constraint::Fill(2), Constraint::Fill(1)),
+    };
+    let [state_width, age, tokens, cost] = FIXED.map(Constraint::Length);
+    let widths = [name, doer, state_width, age, tokens, cost, about];
     // A table cuts off without a word.
     let columns = Layout::horizontal(widths).spacing(1).split(area);
     let columns: Vec<usize> = columns.iter().map(|column| usize::from(column.width)).collect();
@@ -172,8 +173,38 @@ fn draw_tasks(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// State, age, tokens and cost.
+const FIXED: [u16; 4] = [11, 5, 8, 10];
+
+/// How wide the picture is if nothing of its tasks is cut off.
+pub fn columns_needed(state: &State) -> usize {
+    let fixed: usize = FIXED.iter().map(|width| usize::from(*width)).sum();
+    longest(&state.rows()).iter().sum::<usize>() + fixed + 6
+}
+
+/// The widest name, doer and remark, each as wide as its title at least.
+fn longest(rows: &[Row]) -> [usize; 3] {
+    let has_namespaces = has_namespaces(rows);
+    let widest = |title: &str, of: &dyn Fn(&Row) -> String| {
+        rows.iter().map(|row| text::width(&of(row))).max().unwrap_or_default().max(title.len())
+    };
+    [
+        widest("TASK", &|row| task_name(row, has_namespaces)),
+        widest("AGENT", &|row| row.doer.clone()),
+        widest("ABOUT", &|row| row.about.clone()),
+    ]
+}
+
+fn has_namespaces(rows: &[Row]) -> bool {
+    rows.iter().any(|row| rows.first().is_some_and(|first| first.namespace != row.namespace))
+}
+
+fn task_name(row: &Row, has_namespaces: bool) -> String {
+    if has_namespaces { format!("{}/{}", row.namespace, row.name) } else { row.name.clone() }
+}
+
 fn task_row(row: &Row, has_namespaces: bool, columns: &[usize], look: Look) -> TableRow<'static> {
-    let name = if has_namespaces { format!("{}/{}", row.namespace, row.name) } else { row.name.clone() };
+    let name = task_name(row, has_namespaces);
     let cells = [
         (name, Style::new()),
         (row.doer.clone(), Style::new()),

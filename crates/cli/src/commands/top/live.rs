@@ -51,7 +51,7 @@ pub async fn run(mut state: State, feed: Feed, app: &App) -> Result<Exit, Comman
     let (happens, mut happenings) = mpsc::channel(ROOM);
     let keys = Keys::read(happens.clone());
     let mut screen = Screen::open()?;
-    let look = Look { has_colour: app.output.terminal.stdout.has_colour, has_keys: true };
+    let look = Look { has_colour: app.output.terminal.stdout.has_colour, has_keys: true, is_whole: false };
     let following = feed.follow(async || {
         let happening = match feed.look().await {
             Ok(picture) => Happening::Saw(picture),

@@ -48,7 +48,7 @@ fn state() -> State {
 
 fn drawn(state: &State, columns: u16, rows: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-    let look = Look { has_colour: false, has_keys: true };
+    let look = Look { has_colour: false, has_keys: true, is_whole: false };
     terminal.draw(|frame| picture(state, look, frame.area(), frame.buffer_mut())).unwrap();
     lines(terminal.backend().buffer())
 }
