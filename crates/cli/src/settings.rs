@@ -286,10 +286,12 @@ mod tests {
 
     #[test]
     fn a_proxy_is_an_address_or_one_of_two_words() {
-        for text in ["off", "environment", "http://h:3128", "https://proxy.example:3128/", "http://h"] {
+        for text in
+            ["off", "environment", "http://h:3128", "https://proxy.example:3128/", "http://h", "h:3128"]
+        {
             assert!(gather(&[("network.proxy", text)], None).is_ok(), "{text}");
         }
-        for text in ["on", "h:3128", "socks5://h:1", "http://", "http://h:1/path", "http://h:x"] {
+        for text in ["on", "h:x", "socks5://h:1", "http://", "http://h:1/path", "h:1/path", "http://h:x"] {
             let told = gather(&[("network.proxy", text)], None).unwrap_err();
             assert!(told.contains("expected off, environment, or http://HOST:PORT"), "{told}");
             let told = gather(&[], Some(&format!("network: {{proxy: {text:?}}}\n"))).unwrap_err();

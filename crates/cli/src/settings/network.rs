@@ -57,9 +57,11 @@ pub fn check_proxy(text: &str) -> Result<(), String> {
         return Ok(());
     }
     const EXPECTED: &str = "expected off, environment, or http://HOST:PORT";
+    let with_scheme = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let host = with_scheme.unwrap_or(text).trim_end_matches('/');
     // A word alone would be taken for a host that nobody knows.
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    if host.is_none_or(|host| host.trim_end_matches('/').contains(['/', '?', '#'])) {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if host.contains(['/', '?', '#']) || (with_scheme.is_none() && !has_port) {
         return Err(EXPECTED.to_owned());
     }
     ProxyConfig::to(text, "").map(drop).map_err(|error| format!("{error}; {EXPECTED}"))
