@@ -57,10 +57,10 @@ cat >&2 <<END
 Ostler stays up at $address with its data in .ostler. In another terminal, from this folder:
 
   export PATH="$target/debug:\$PATH"
-  ostler run hello "And once more."     give the agent something to do
-  ostler ps -a                          the tasks so far
-  ostler trace <task>                   where a task's time went
-  ostler --help                         everything else
+  ostler run hello "And once more."     # give the agent something to do
+  ostler ps -a                          # the tasks so far
+  ostler trace TASK                     # where a task's time went
+  ostler --help                         # everything else
 
 Ctrl-C stops it; what is under way goes on after the next start.
 END

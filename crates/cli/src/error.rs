@@ -133,10 +133,14 @@ fn refused(problem: &Problem) -> CommandError {
              token list`, asked by an admin, tells. The server's own is in the file `token` of its data folder; \
              OSTLER_TOKEN counts before it",
         ),
-        // What is a parameter to the server is a flag here, and its headers are not shown.
+        // What is a parameter to the server is a flag here, and of its headers only the time is told.
         Some(remedy) => {
             let remedy = remedy.replace("`namespace=`", "-n");
-            error.with_remedy(remedy.replace("after the time in Retry-After", "in a moment"))
+            let when = match problem.retry_after_s {
+                Some(seconds) => format!("in {seconds} s"),
+                None => "in a moment".to_owned(),
+            };
+            error.with_remedy(remedy.replace("after the time in Retry-After", &when))
         }
         None => error,
     }

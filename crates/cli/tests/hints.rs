@@ -58,18 +58,24 @@ fn a_list_that_is_cut_off_says_how_to_see_the_rest() {
     for words in [["ps", "-a", "--limit", "1"], ["get", "tasks", "--limit", "1"]] {
         let cut = up.ostler(words);
         assert_eq!(cut.ok().lines().count(), 2, "{cut:?}");
-        assert!(cut.stderr.contains("there are more; --limit 20 shows them"), "{cut:?}");
+        assert!(
+            cut.stderr.contains("there are more than these 1; --limit 10 shows up to that many"),
+            "{cut:?}"
+        );
     }
     assert_eq!(up.ostler(["ps", "-a", "--limit", "20"]).ok().lines().count(), 14);
 }
 
 #[test]
-fn over_a_quota_nobody_is_sent_to_look_for_a_header() {
+fn over_a_quota_it_is_told_when_to_come_back() {
     let up = Up::with_hello();
     up.apply("kind: Quota\nmetadata: {name: default}\nspec: {tasks_per_minute: 1}\n").ok();
     up.ostler(["run", "-d", "hello", "hi"]).ok();
     let over = up.ostler(["run", "-d", "hello", "hi"]);
-    over.failed(1, &["tasks a minute", "hint: send it again in a moment; a Quota sets the limit"]);
+    over.failed(1, &["tasks a minute", " s; a Quota sets the limit"]);
+    let (_, after) = over.stderr.split_once("hint: send it again in ").unwrap_or_else(|| panic!("{over:?}"));
+    let seconds: u64 = after.split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&seconds), "{over:?}");
 }
 
 #[test]

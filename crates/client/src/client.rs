@@ -141,8 +141,10 @@ impl Client {
             return Ok(answer);
         }
         let status = answer.status().as_u16();
+        let retry_after =
+            answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = answer.bytes().await.map_err(|error| self.failed(error))?;
-        Err(ClientError::from_answer(status, &body))
+        Err(ClientError::from_answer(status, retry_after, &body))
     }
 
     /// Sends it and reads the whole answer, within a time that any answer of this kind should take.

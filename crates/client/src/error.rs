@@ -64,6 +64,9 @@ pub struct Problem {
     pub remedy: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// After so many seconds it may be sent again, as the header `Retry-After` says.
+    #[serde(skip)]
+    pub retry_after_s: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,9 +151,9 @@ impl ClientError {
         ClientError::Connection { url, error: error.without_url() }
     }
 
-    pub(crate) fn from_answer(status: u16, body: &[u8]) -> Self {
+    pub(crate) fn from_answer(status: u16, retry_after_s: Option<u64>, body: &[u8]) -> Self {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(problem) => ClientError::Problem(Box::new(problem)),
+            Ok(problem) => ClientError::Problem(Box::new(Problem { retry_after_s, ..problem })),
             Err(_) => ClientError::Unexpected { status, body: String::from_utf8_lossy(body).into_owned() },
         }
     }

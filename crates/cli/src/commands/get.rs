@@ -8,7 +8,7 @@ use ostler_spec::{Kind, KindInfo, kinds};
 use serde_json::Value;
 
 use super::{
-    listing::{self, COUNTED, Listed, Listing, name_of, there_are_more},
+    listing::{self, Listed, Listing, name_of, there_are_more},
     missing,
     target::{Target, is_namespaces, targets},
 };
@@ -158,8 +158,7 @@ async fn some(
     }
     show(app, listing.kind(), &items, arguments, false)?;
     if has_more {
-        let counted = listing::list(client, listing, selector, items.len() + COUNTED).await?;
-        app.output.note(there_are_more(counted.items.len(), counted.has_more));
+        app.output.note(there_are_more(items.len()));
     }
     Ok(true)
 }

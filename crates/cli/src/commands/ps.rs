@@ -5,7 +5,7 @@ mod watch;
 use futures_util::{StreamExt, stream};
 use ostler_client::{Client, EventBody, TaskQuery, TaskView, view::TaskStatus};
 
-use super::listing::{COUNTED, there_are_more};
+use super::listing::there_are_more;
 use crate::{
     app::App,
     clock,
@@ -69,7 +69,7 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
     if arguments.watch {
         return watch::run(&arguments, &client, app).await;
     }
-    let (tasks, has_more) = list(&client, &arguments, arguments.limit).await?;
+    let (tasks, has_more) = list(&client, &arguments).await?;
     if tasks.is_empty() && arguments.output.is_table() {
         let what =
             if arguments.all { "no tasks" } else { "no tasks under way; -a shows those that have ended" };
@@ -85,22 +85,17 @@ pub async fn run(arguments: Arguments, app: &App) -> Result<Exit, CommandError> 
         .output
         .print(app.output, &tasks, name, |wide| table(&tasks, &steps, arguments.look(wide, app)))?;
     if has_more {
-        let (counted, has_more) = list(&client, &arguments, tasks.len() + COUNTED).await?;
-        app.output.note(there_are_more(counted.len(), has_more));
+        app.output.note(there_are_more(tasks.len()));
     }
     Ok(Exit::Ok)
 }
 
-async fn list(
-    client: &Client,
-    arguments: &Arguments,
-    limit: usize,
-) -> Result<(Vec<TaskView>, bool), CommandError> {
+async fn list(client: &Client, arguments: &Arguments) -> Result<(Vec<TaskView>, bool), CommandError> {
     let states = if arguments.all { Vec::new() } else { LIVE.map(str::to_owned).to_vec() };
     let mut query = TaskQuery { states, selector: arguments.selector.clone(), ..TaskQuery::default() };
     let mut tasks = Vec::new();
-    while tasks.len() < limit {
-        query.limit = Some((limit - tasks.len()).min(1000));
+    while tasks.len() < arguments.limit {
+        query.limit = Some((arguments.limit - tasks.len()).min(1000));
         let page = client.tasks(&query).await?;
         tasks.extend(page.items);
         query.before = page.next;

@@ -334,8 +334,10 @@ const FIELDS: [(&str, &str); 6] = [
 
 /// The flag, and what of it is meant where it takes several.
 fn flag_of(path: &str) -> Option<(&'static str, &str)> {
-    let (field, flag) = FIELDS.into_iter().find(|(field, _)| path.starts_with(field))?;
-    Some((flag, path[field.len()..].trim_start_matches('/')))
+    FIELDS.into_iter().find_map(|(field, flag)| match path.strip_prefix(field)? {
+        "" => Some((flag, "")),
+        below => Some((flag, below.strip_prefix('/')?)),
+    })
 }
 
 fn is_about_flags(error: &ClientError) -> bool {
@@ -401,5 +403,18 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_told_by_its_own_flag_alone() {
+        assert_eq!(flag_of("/metadata/name"), Some(("--name", "")));
+        assert_eq!(flag_of("/spec/input/message"), Some(("MESSAGE", "")));
+        assert_eq!(flag_of("/spec/input/messages"), Some(("--input", "messages")));
+        assert_eq!((flag_of("/metadata/namespace"), flag_of("/spec/agent")), (None, None));
     }
 }

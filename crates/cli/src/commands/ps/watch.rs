@@ -47,7 +47,7 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// Shows what is there.
     async fn begin(&mut self) -> Result<(), CommandError> {
-        let (tasks, has_more) = list(self.client, self.arguments, self.arguments.limit).await?;
+        let (tasks, has_more) = list(self.client, self.arguments).await?;
         if has_more {
             self.known_until_ms = tasks.iter().filter_map(created_ms).max();
         }
